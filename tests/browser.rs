@@ -216,8 +216,8 @@ mod browser {
         browser.press("0");
         assert_eq!(axis(&mut browser), whole, "all of it again");
         browser.press("Escape");
-        let place = "(({ x, y, width, height }) => [x + width / 2, y + height / 2])\
-                     (document.querySelector('svg[data-track] path.look-disk').getBoundingClientRect())";
+        let place = "(({ x, y, width, height }) => [x + width / 2, y + height / 2])(document\
+                     .querySelector('svg[data-track] path.look-disk').getBoundingClientRect())";
         browser.eval("document.getElementById('timeline').scrollIntoView()");
         let at = browser.eval(place);
         let moved = json!({ "type": "mouseMoved", "x": at[0], "y": at[1] });

@@ -26,6 +26,9 @@ mod imports;
 #[path = "tidy/names.rs"]
 mod names;
 #[cfg(test)]
+#[path = "tidy/prose.rs"]
+mod prose;
+#[cfg(test)]
 #[path = "tidy/rooms.rs"]
 mod rooms;
 #[cfg(test)]
@@ -40,6 +43,3 @@ mod tree;
 #[cfg(test)]
 #[path = "tidy/walks.rs"]
 mod walks;
-#[cfg(test)]
-#[path = "tidy/words.rs"]
-mod words;

@@ -43,8 +43,9 @@ pub fn write(found: &Sleepers) -> std::io::Result<()> {
 
 fn text(found: &Sleepers) -> String {
     let mut text = format!(
-        "{INTRODUCTION}\n{}, commit {}, Linux {}: {} functions, of which {} can be reached under these calls and {} sleep. \
-         {} have a row of their own, {} are reached only through functions that have one, and {} have none.\n\n\
+        "{INTRODUCTION}\n{}, commit {}, Linux {}: {} functions, of which {} can be reached under these \
+         calls and {} sleep. {} have a row of their own, {} are reached only through functions that \
+         have one, and {} have none.\n\n\
          | kind of wait | functions |\n|---|---|\n",
         output("date", &["-u", "+%F"]),
         output("git", &["rev-parse", "--short", "HEAD"]),
@@ -84,21 +85,25 @@ fn output(program: &str, arguments: &[&str]) -> String {
 const INTRODUCTION: &str = "\
 # Functions in which the kernel sleeps
 
-A wait gets its kind from the kernel functions in its stack (`crates/analysis/src/timeline/wait_functions.rs`). This list
-holds that table against a kernel: every function that sleeps under the system calls of a desktop, with the kind of wait
-that its row gives. A wait in a function without a row is reported by the names of the function and of the system call.
+A wait gets its kind from the kernel functions in its stack
+(`crates/analysis/src/timeline/wait_functions.rs`). This list holds that table against a kernel:
+every function that sleeps under the system calls of a desktop, with the kind of wait that its row
+gives. A wait in a function without a row is reported by the names of the function and of the system
+call.
 
-Written by `TIPME_BLESS=1 cargo test -p tipme-tests --test sleepers` as root. The test fails when less than 95% have a row.
+Written by `TIPME_BLESS=1 cargo test -p tipme-tests --test sleepers` as root. The test fails when
+less than 95% have a row.
 ";
 
 const LIMITS: &str = "
 ## How the list is made
 
-The test reads the text of the running kernel through a kernel program, and takes each call and jump with a distance of
-32 bits to the first byte of another function as an edge. The roots are the entry points of the system calls and of page
-faults, and all functions whose type is that of a slot in a table of operations of files, inodes, address spaces,
-mappings, sockets, terminals, block devices and the like, by the kernel's BTF. A function sleeps when it calls one in the
-scheduler's section, such as `schedule`, `schedule_timeout`, `wait_for_completion` and `out_of_line_wait_on_bit`, or one of
+The test reads the text of the running kernel through a kernel program, and takes each call and jump
+with a distance of 32 bits to the first byte of another function as an edge. The roots are the entry
+points of the system calls and of page faults, and all functions with the type of a slot in a table
+of operations of files, inodes, address spaces, mappings, sockets, terminals, block devices and the
+like, by the kernel's BTF. A function sleeps when it calls one in the scheduler's section, such as
+`schedule`, `schedule_timeout`, `wait_for_completion` and `out_of_line_wait_on_bit`, or one of
 `wait_woken`, `msleep` and `do_wait_intr`.
 
 Not listed, since they need no row:
@@ -109,15 +114,18 @@ Not listed, since they need no row:
 
 What the method can and cannot see:
 
-- It sees functions that never slept on this machine, and those of file systems that are not mounted.
-- It does not see calls through pointers other than those tables: callbacks, notifiers, work items, crypto and device
-  drivers behind their own tables. What sleeps only behind those is missing.
-- It takes every function of a slot's type for one that can be called through the slot, and every function in the image
-  for one that can be reached, so some entries never happen under these system calls.
-- It sees no modules. Drivers and file systems that distributions build as modules (DRM, NFS, SMB, device mapper,
-  sound) have rows by the functions of Debian's 6.12 modules that call the scheduler; this test does not check them.
-- A compiler that inlines differently moves a sleep into another function: rows are prefixes, and for file systems cover all of a
-  name's family.
-- It says that a function has a row, and not that the row is right. The unit tests beside the table hold stacks
-  against kinds, most of them as this kernel recorded them.
+- It sees functions that never slept on this machine, and those of file systems that are not
+  mounted.
+- It does not see calls through pointers other than those tables: callbacks, notifiers, work items,
+  crypto and device drivers behind their own tables. What sleeps only behind those is missing.
+- It takes every function of a slot's type for one that can be called through the slot, and every
+  function in the image for one that can be reached, so some entries never happen under these system
+  calls.
+- It sees no modules. Drivers and file systems that distributions build as modules (DRM, NFS, SMB,
+  device mapper, sound) have rows by the functions of Debian's 6.12 modules that call the scheduler;
+  this test does not check them.
+- A compiler that inlines differently moves a sleep into another function: rows are prefixes, and
+  for file systems cover all of a name's family.
+- It says that a function has a row, and not that the row is right. The unit tests beside the table
+  hold stacks against kinds, most of them as this kernel recorded them.
 ";

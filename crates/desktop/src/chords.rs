@@ -32,7 +32,7 @@ const DOWN: i32 = 1;
 
 /// A chord with a key of unknown position.
 #[derive(Debug, thiserror::Error)]
-#[error("no place of a US keyboard is known for hot key {0}; choose another key")]
+#[error("hot key {0} has no known position on a US keyboard; choose another key")]
 pub struct NoPlace(String);
 
 /// A hot key that was pressed.
@@ -331,7 +331,7 @@ mod tests {
         let refused = Chords::new(&bindings).map(drop).map_err(|error| error.to_string());
         assert_eq!(
             refused,
-            Err("no place of a US keyboard is known for hot key Ctrl+É; choose another key"
+            Err("hot key Ctrl+É has no known position on a US keyboard; choose another key"
                 .to_owned())
         );
     }

@@ -32,9 +32,13 @@ fn choose(name: &str, known: Vec<String>) -> Result<PathBuf, DisplayError> {
     let mut fit: Vec<String> =
         known.into_iter().filter(|path| Path::new(path).ends_with(name)).collect();
     let reason = match fit.len() {
-        0 => "no compositor of this name runs; tipme status lists those that do".to_owned(),
+        0 => {
+            "no compositor with this name is running; tipme status lists those that are".to_owned()
+        }
         1 => return Ok(PathBuf::from(fit.remove(0))),
-        _ => format!("there are several, name one by its path: {}", fit.join(", ")),
+        _ => {
+            format!("several compositors have this name; give the path of one: {}", fit.join(", "))
+        }
     };
     Err(DisplayError::Compositor { display: name.to_owned(), reason })
 }
@@ -81,7 +85,7 @@ mod tests {
         assert_eq!(
             several.expect_err("two have this name").to_string(),
             format!(
-                "wayland-0: there are several, name one by its path: {}",
+                "wayland-0: several compositors have this name; give the path of one: {}",
                 known[..2].join(", ")
             )
         );

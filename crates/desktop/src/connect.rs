@@ -87,7 +87,10 @@ impl Stream for BoundedStream {
         if fits {
             Ok(read)
         } else {
-            Err(io::Error::new(ErrorKind::InvalidData, "the server announces too long a packet"))
+            Err(io::Error::new(
+                ErrorKind::InvalidData,
+                "the server announces a packet that is too long",
+            ))
         }
     }
 
@@ -173,7 +176,7 @@ impl DisplayConnection {
             }
             Some(Err(error @ DisplayError::Hung { .. })) => Err(error),
             _ => Err(refusal
-                .unwrap_or_else(|| DisplayError::lost(display, "no way to connect is known"))),
+                .unwrap_or_else(|| DisplayError::lost(display, "there is no way to connect"))),
         }
     }
 
@@ -376,10 +379,7 @@ fn greet_as_listener(
 /// A server without room refuses a client like one without authority, but no cookie helps.
 fn refused(display: u32, reason: &str) -> DisplayError {
     if reason.contains("Maximum number of clients") {
-        return DisplayError::lost(
-            display,
-            format!("{reason}: end programs that have windows there"),
-        );
+        return DisplayError::lost(display, format!("{reason}; close programs with windows there"));
     }
     DisplayError::Refused { display, reason: reason.to_owned() }
 }
@@ -404,7 +404,7 @@ fn greet(
             }
             ConnectError::SetupAuthenticate(_) => DisplayError::Refused {
                 display,
-                reason: "the server asks for another kind of authority".to_string(),
+                reason: "the server requires another kind of authorization".to_string(),
             },
             other => failure(target, other),
         }

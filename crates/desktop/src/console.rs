@@ -46,7 +46,7 @@ impl Console {
     ///
     /// # Errors
     /// Fails if the terminal accepts nothing now; does not wait for it.
-    pub fn say(&self, line: &str) -> Result<()> {
+    pub fn write_line(&self, line: &str) -> Result<()> {
         let letters =
             line.chars().map(|letter| if matches!(letter, ' '..='~') { letter } else { '?' });
         let text = format!("\r\ntipme: {}\r\n", letters.take(LINE_MAX).collect::<String>());
@@ -79,18 +79,18 @@ mod tests {
     #[test]
     fn a_line_has_plain_letters_and_an_end() {
         let (read, console) = console();
-        console.say("Typing in \u{1b}[2Jx\u{9b}1mé\nterm").expect("there is room");
+        console.write_line("Typing in \u{1b}[2Jx\u{9b}1mé\nterm").expect("there is room");
         let mut buffer = [0; 600];
         let count = rustix::io::read(&read, &mut buffer).expect("a line");
         assert_eq!(&buffer[..count], b"\r\ntipme: Typing in ?[2Jx?1m??term\r\n");
-        console.say(&"x".repeat(10_000)).expect("there is room");
+        console.write_line(&"x".repeat(10_000)).expect("there is room");
         assert_eq!(rustix::io::read(&read, &mut buffer), Ok(LINE_MAX + 11));
     }
 
     #[test]
     fn a_console_that_takes_nothing_is_not_waited_for() {
         let (_read, console) = console();
-        let refused = (0..10_000).find_map(|_| console.say("a line").err());
+        let refused = (0..10_000).find_map(|_| console.write_line("a line").err());
         assert_eq!(refused.map(|error| error.kind()), Some(std::io::ErrorKind::WouldBlock));
     }
 

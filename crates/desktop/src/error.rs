@@ -21,7 +21,8 @@ pub enum DisplayError {
     Hung { display: u32, limit_ms: u128 },
     /// The server answered with a refusal.
     #[error(
-        "display :{display} refused the connection: {reason}; give the server's authority file in XAUTHORITY"
+        "display :{display} refused the connection: {reason}; \
+         set XAUTHORITY to the server's authority file"
     )]
     Refused { display: u32, reason: String },
     /// The connection ended or a request failed.
@@ -38,25 +39,28 @@ pub enum DisplayError {
     Compositor { display: String, reason: String },
     /// A Wayland compositor offers no way for a program to press keys.
     #[error(
-        "{display} lets no program type: it has neither zwp_virtual_keyboard_v1 (as sway has), nor org_kde_kwin_fake_input \
-         (KWin, started with KWIN_WAYLAND_NO_PERMISSION_CHECKS=1, for programs of its own user), nor org.gnome.Mutter.RemoteDesktop ({reason}); \
+        "cannot type on {display}: it has neither zwp_virtual_keyboard_v1 (as sway has), \
+         nor org_kde_kwin_fake_input (KWin, started with KWIN_WAYLAND_NO_PERMISSION_CHECKS=1, \
+         for programs of its own user), nor org.gnome.Mutter.RemoteDesktop ({reason}); \
          try a private compositor: --display wayland"
     )]
     NoInjection { display: String, reason: String },
     /// A compositor lets a program type, but not move the pointer.
     #[error(
-        "{display} lets no program move the pointer: it has no zwlr_virtual_pointer_v1; try a private compositor: --display wayland"
+        "cannot move the pointer on {display}: it has no zwlr_virtual_pointer_v1; \
+         try a private compositor: --display wayland"
     )]
     NoPointer { display: String },
     /// The text does not name a key.
     #[error("cannot read hot key \"{text}\": {reason}; write it like Ctrl+Alt+Minus")]
     BadChord { text: String, reason: String },
     /// Nothing arrived in the time allowed.
-    #[error("display :{display}: {what} did not happen within {limit_ms} ms")]
+    #[error("display :{display}: no {what} within {limit_ms} ms")]
     Late { display: u32, what: String, limit_ms: u128 },
     /// Wayland programs could not paste a copied text.
     #[error(
-        "this desktop lets no program copy without a window; run: tipme diagnose, and copy from there"
+        "cannot copy: this desktop requires a window for that; \
+         run: tipme diagnose, and copy from there"
     )]
     NoClipboard,
     /// No daemon accepted a notification.
@@ -66,7 +70,7 @@ pub enum DisplayError {
     #[error("display {}: {reason}", socket.display())]
     NoCompositor { socket: std::path::PathBuf, reason: String },
     /// The message bus of the session cannot be used.
-    #[error("no agent can be reached by the session's message bus: {reason}")]
+    #[error("cannot reach an agent over the session bus: {reason}")]
     NoBus { reason: String },
     /// The desktop binds no shortcut.
     #[error("the desktop binds no shortcut: {reason}")]
@@ -98,7 +102,8 @@ pub(crate) trait Failure: ToString {
 
 impl Failure for ConnectionError {
     fn timed_out(&self) -> bool {
-        matches!(self, ConnectionError::IoError(error) if error.kind() == std::io::ErrorKind::TimedOut)
+        let ConnectionError::IoError(error) = self else { return false };
+        error.kind() == std::io::ErrorKind::TimedOut
     }
 }
 

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_longer_than_any_is_refused_as_soon_as_it_is_announced() {
+    fn an_announced_packet_beyond_the_bound_is_refused() {
         for units in [LENGTH_MAX as u32 / 4, u32::MAX] {
             let mut framing = Framing::default();
             assert!(framing.mend(&mut [1, 0, 11, 0, 0, 0, 0, 0]));

@@ -178,7 +178,7 @@ impl Devices {
     /// Opens all devices in a folder.
     pub(crate) fn open_in(folder: &Path) -> Result<Devices, DisplayError> {
         let what = format!("cannot read input devices in {}", folder.display());
-        let mut devices = Devices::of(Vec::new());
+        let mut devices = Devices::from_opened(Vec::new());
         folder.clone_into(&mut devices.folder);
         devices.scan().map_err(|cause| DisplayError::Io { what, cause })?;
         Ok(devices)
@@ -186,7 +186,7 @@ impl Devices {
 
     /// Reads already opened devices, each with its number, without blocking. No device is added
     /// later; one that ends is dropped.
-    pub fn of(opened: Vec<(u32, OwnedFd)>) -> Devices {
+    pub fn from_opened(opened: Vec<(u32, OwnedFd)>) -> Devices {
         let devices = opened.into_iter().map(|(number, fd)| EvdevDevice {
             path: PathBuf::new(),
             fd,
@@ -398,7 +398,7 @@ mod tests {
         use rustix::pipe::{PipeFlags, pipe_with};
         let pipes = numbers.iter().map(|_| pipe_with(PipeFlags::NONBLOCK).expect("a pipe"));
         let (reads, writes): (Vec<_>, Vec<_>) = pipes.unzip();
-        let mut devices = Devices::of(numbers.iter().copied().zip(reads).collect());
+        let mut devices = Devices::from_opened(numbers.iter().copied().zip(reads).collect());
         devices.watch(Chords::new(&Bindings::default()).expect("the default keys have places"));
         (writes, devices)
     }

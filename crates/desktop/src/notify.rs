@@ -225,7 +225,7 @@ fn trouble(error: zbus::Error) -> Trouble {
         zbus::Error::MethodError(name, said, _) => {
             let said = plain(said.as_deref().unwrap_or_default(), BODY_MAX);
             Trouble::Other(format!(
-                "{NAME}: {name}: {said}; see whether a notification daemon runs"
+                "{NAME}: {name}: {said}; check whether a notification daemon is running"
             ))
         }
         other => Trouble::Other(format!(

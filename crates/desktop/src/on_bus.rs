@@ -71,7 +71,7 @@ impl OnBus {
                 Ok(Ok((OnBus { words, _bus: bus }, presses)))
             }
             Ok(_) | Err(zbus::Error::NameTaken) => {
-                Ok(Err(of(&bus)?.unwrap_or(RunningAgent { pid: 0, words: String::new() })))
+                Ok(Err(agent(&bus)?.unwrap_or(RunningAgent { pid: 0, words: String::new() })))
             }
             Err(error) => Err(failed(error)),
         }
@@ -83,7 +83,7 @@ impl OnBus {
     }
 
     /// Sets the description of this agent's keys.
-    pub fn say(&self, words: &str) {
+    pub fn describe(&self, words: &str) {
         words.clone_into(&mut self.words.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
@@ -93,7 +93,7 @@ impl OnBus {
 /// # Errors
 /// Fails if there is no session bus, or it is not usable.
 pub fn find() -> Result<Option<RunningAgent>, DisplayError> {
-    of(&connect(&Arc::default()).map_err(|trouble| of_trouble(&trouble))?)
+    agent(&connect(&Arc::default()).map_err(|trouble| of_trouble(&trouble))?)
 }
 
 /// Makes the agent of this session perform an action; returns `false` if there is no agent.
@@ -109,7 +109,7 @@ pub fn press(action: HotKeyAction) -> Result<bool, DisplayError> {
     Ok(true)
 }
 
-fn of(bus: &Connection) -> Result<Option<RunningAgent>, DisplayError> {
+fn agent(bus: &Connection) -> Result<Option<RunningAgent>, DisplayError> {
     let Some(pid) = owner(bus)? else { return Ok(None) };
     let reply = bus.call_method(Some(NAME), OBJECT, Some(NAME), "Words", &()).map_err(failed)?;
     let words: String = reply.body().deserialize().map_err(failed)?;

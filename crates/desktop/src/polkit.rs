@@ -3,8 +3,9 @@
 //! front of this machine.
 //!
 //! Only the system bus is used, at the one address where root's programs find it: no environment
-//! variable can name another. Only users logged in according to the login manager are checked: a user can act under thousands of ids (those of a user name space), all of them from
-//! the session in front.
+//! variable can name another. Only users logged in according to the login manager are checked: a
+//! user can act under thousands of ids (those of a user name space), all of them from the session
+//! in front.
 
 use crate::logind::Logind;
 use std::collections::HashMap;
@@ -100,11 +101,11 @@ fn silence(error: zbus::Error) -> String {
     match error {
         zbus::Error::MethodError(_, said, _) => {
             format!(
-                "polkit says nothing: {}",
+                "polkit gave no answer: {}",
                 crate::plain::plain(said.as_deref().unwrap_or_default(), 200)
             )
         }
-        error => format!("polkit cannot be asked: {error}"),
+        error => format!("cannot ask polkit: {error}"),
     }
 }
 

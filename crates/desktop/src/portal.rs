@@ -106,7 +106,7 @@ impl Shortcuts {
         match header.member().map(|member| member.as_str()) {
             Some("Activated") => Ok(self.action(&message)),
             Some("Closed") if header.path().is_some_and(|path| *path == self.session.as_ref()) => {
-                Err(refused("the desktop took its shortcuts back; restart the agent".to_owned()))
+                Err(refused("the desktop revoked its shortcuts; restart the agent".to_owned()))
             }
             _ => Ok(None),
         }
@@ -157,11 +157,11 @@ impl Asking<'_> {
             let answer = message.body().deserialize::<(u32, Results)>();
             return match answer.map_err(|error| refused(error.to_string()))? {
                 (0, results) => Ok(results),
-                (1, _) => Err(refused("the person refused".to_owned())),
+                (1, _) => Err(refused("the user refused".to_owned())),
                 _ => Err(refused("the desktop refused".to_owned())),
             };
         }
-        Err(refused("nobody answered".to_owned()))
+        Err(refused("no answer from the desktop".to_owned()))
     }
 }
 

@@ -45,7 +45,7 @@ impl AgentPresence {
         target: &DisplayTarget,
     ) -> Result<Result<AgentPresence, RunningAgent>, DisplayError> {
         let connection = DisplayConnection::open(target)?;
-        if let Some(agent) = of(&connection)? {
+        if let Some(agent) = agent(&connection)? {
             return Ok(Err(agent));
         }
         let (selection, window) = (connection.atom(SELECTION)?, connection.new_id()?);
@@ -63,7 +63,7 @@ impl AgentPresence {
     ///
     /// # Errors
     /// Fails if the display is not usable.
-    pub fn say(&self, words: &str) -> Result<(), DisplayError> {
+    pub fn describe(&self, words: &str) -> Result<(), DisplayError> {
         self.set(WORDS, AtomEnum::STRING, 8, words.as_bytes())
     }
 
@@ -93,7 +93,7 @@ impl AgentPresence {
 /// # Errors
 /// Fails if the display is not usable.
 pub fn find(target: &DisplayTarget) -> Result<Option<RunningAgent>, DisplayError> {
-    of(&DisplayConnection::open(target)?)
+    agent(&DisplayConnection::open(target)?)
 }
 
 /// Returns the name of a display's window manager, if it has one.
@@ -112,7 +112,7 @@ pub fn window_manager(target: &DisplayTarget) -> Result<Option<String>, DisplayE
     Ok(Some(name).filter(|name| !name.is_empty()))
 }
 
-fn of(connection: &DisplayConnection) -> Result<Option<RunningAgent>, DisplayError> {
+fn agent(connection: &DisplayConnection) -> Result<Option<RunningAgent>, DisplayError> {
     let selection = connection.atom(SELECTION)?;
     let window = connection.reply(connection.wire().get_selection_owner(selection))?.owner;
     if window == NONE {

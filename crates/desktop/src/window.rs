@@ -53,7 +53,7 @@ impl Watcher {
     pub fn wait_for_manager(&self, timeout: Duration) -> Result<(), DisplayError> {
         let probe = self.make_probe()?;
         let mut mapped_at = Nanos(0);
-        let managed = self.wait("the start of a window manager", timeout, || {
+        let managed = self.wait("window manager", timeout, || {
             if self.has_property(probe, b"WM_STATE")? {
                 return Ok(Some(()));
             }
@@ -82,7 +82,7 @@ impl Watcher {
         belongs: impl Fn(u32) -> bool,
         timeout: Duration,
     ) -> Result<Window, DisplayError> {
-        self.wait("a visible window with the keyboard focus", timeout, || self.focused(&belongs))
+        self.wait("visible window with the keyboard focus", timeout, || self.focused(&belongs))
     }
 
     /// Returns the outermost window of `pid` around one of its windows: the one that a window
@@ -122,7 +122,7 @@ impl Watcher {
         let deadline = clock::now().after(Nanos(timeout.as_nanos() as u64));
         loop {
             for _ in 0..EVENTS_MAX {
-                if !self.hear(Nanos(0))? {
+                if !self.handle_event(Nanos(0))? {
                     break;
                 }
             }
@@ -138,14 +138,14 @@ impl Watcher {
                     limit_ms,
                 });
             }
-            if !self.hear(deadline.min(now.after(POLL_INTERVAL)))? {
+            if !self.handle_event(deadline.min(now.after(POLL_INTERVAL)))? {
                 self.unheard.set(true);
             }
         }
     }
 
     /// Handles the next event; returns `false` at the deadline.
-    fn hear(&self, deadline: Nanos) -> Result<bool, DisplayError> {
+    fn handle_event(&self, deadline: Nanos) -> Result<bool, DisplayError> {
         let event = self.connection.event(deadline)?;
         if matches!(
             event,
@@ -227,17 +227,17 @@ pub struct DamageWatch {
 impl DamageWatch {
     /// Starts to watch a window; the display must have the DAMAGE extension.
     pub fn open(target: &DisplayTarget, window: Window) -> Result<DamageWatch, DisplayError> {
-        DamageWatch::on(DisplayConnection::open(target)?, target, window)
+        DamageWatch::watch(DisplayConnection::open(target)?, target, window)
     }
 
     /// Starts to watch the whole screen: drawings in all windows, by any client.
     pub fn open_screen(target: &DisplayTarget) -> Result<DamageWatch, DisplayError> {
         let connection = DisplayConnection::open(target)?;
         let root = connection.root();
-        DamageWatch::on(connection, target, root)
+        DamageWatch::watch(connection, target, root)
     }
 
-    fn on(
+    fn watch(
         connection: DisplayConnection,
         target: &DisplayTarget,
         window: Window,

@@ -229,14 +229,14 @@ fn open(bss: &bss, slot: usize) -> Option<OpenPresses> {
 }
 
 fn untaken(slot: usize, client: u32, pointer: pointer) -> Option<OpenPresses> {
-    let (told, since) = (pointer.told, Nanos(pointer.untaken));
-    (told.count > 0).then_some(OpenPresses {
+    let (moves, since) = (pointer.told, Nanos(pointer.untaken));
+    (moves.count > 0).then_some(OpenPresses {
         slot,
         client: Pid(client),
         since,
         untaken: Some(since),
-        presses: told.count,
-        class: class(told.class),
+        presses: moves.count,
+        class: class(moves.class),
     })
 }
 

@@ -22,20 +22,20 @@ pub struct FocusGained {
 /// Unread focus changes from the kernel, at most a page.
 pub(crate) struct FocusChanges {
     ring: RingBuffer<'static>,
-    told: Rc<RefCell<Vec<FocusGained>>>,
+    changes: Rc<RefCell<Vec<FocusGained>>>,
 }
 
 impl FocusChanges {
     pub(crate) fn open(map: &dyn MapCore) -> Result<FocusChanges> {
-        let told = Rc::<RefCell<Vec<FocusGained>>>::default();
-        let (heard, mut rings) = (Rc::clone(&told), RingBufferBuilder::new());
+        let changes = Rc::<RefCell<Vec<FocusGained>>>::default();
+        let (received, mut rings) = (Rc::clone(&changes), RingBufferBuilder::new());
         rings.add(map, move |bytes: &[u8]| {
-            heard.borrow_mut().extend(change(bytes));
+            received.borrow_mut().extend(change(bytes));
             0
         })?;
         Ok(FocusChanges {
             ring: rings.build().context("cannot map the ring of focus changes")?,
-            told,
+            changes,
         })
     }
 
@@ -48,7 +48,7 @@ impl FocusChanges {
     pub(crate) fn take(&self) -> Vec<FocusGained> {
         // Changes that cannot be read now are read the next time.
         self.ring.consume().ok();
-        self.told.take()
+        self.changes.take()
     }
 }
 

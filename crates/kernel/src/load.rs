@@ -89,7 +89,7 @@ impl<'a> Kernel<'a> {
         let pool = Pool::map(skeleton.maps.pool.as_fd(), shares.total())?;
         set_thresholds(&mut skeleton, &options.details);
         let attached = attach(&skeleton, &mut chosen, options.hertz)?;
-        let walk = attached.walk.context("the task walk is not there")?;
+        let walk = attached.walk.context("the kernel programs lack the task walk")?;
         let focus = FocusChanges::open(&skeleton.maps.focus_changes)?;
         let hertz = options.hertz;
         Ok(Kernel { skeleton, pool, walk, focus, _links: attached.links, chosen, hertz })
@@ -212,8 +212,7 @@ impl<'a> Kernel<'a> {
     pub fn standby(&self) -> Result<Vec<StandbyPrograms>> {
         let mut standby = Vec::new();
         for class in &self.chosen.standby {
-            let detail =
-                Detail::of_class(class).context("a class on standby belongs to no detail")?;
+            let detail = Detail::of_class(class).context("a standby class has no detail")?;
             let mut ids = Vec::new();
             for program in self.chosen.programs_of(&[class]) {
                 ids.push(program_id(find(&self.skeleton, program.name)?.as_fd())?);
@@ -509,7 +508,7 @@ fn find<'s>(skeleton: &'s TipmeSkel<'_>, name: &str) -> Result<ProgramMut<'s>> {
     let mut programs = skeleton.object().progs_mut();
     programs
         .find(|program| program.name() == name)
-        .with_context(|| format!("program {name} is not there"))
+        .with_context(|| format!("the kernel programs lack {name}"))
 }
 
 /// Links of attached programs, which are detached on drop.

@@ -39,7 +39,9 @@ fn open_pipe(path: &Path) -> io::Result<File> {
     let opened = OpenOptions::new().write(true).custom_flags(flags).open(path);
     let file =
         opened.map_err(|error| match error.raw_os_error().map(Errno::from_raw_os_error) {
-            Some(Errno::NXIO) => io::Error::other("nobody reads this pipe; start its reader first"),
+            Some(Errno::NXIO) => {
+                io::Error::other("this pipe has no reader; start the reader first")
+            }
             _ => error,
         })?;
     fcntl_setfl(&file, OFlags::empty())?;
@@ -124,7 +126,7 @@ mod tests {
         let pipe = folder.path().join("pipe");
         rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
         let error = format!("{:#}", check(Some(&pipe), None).unwrap_err());
-        assert!(error.contains("nobody reads this pipe"), "{error}");
+        assert!(error.contains("this pipe has no reader"), "{error}");
         let reader = OpenOptions::new()
             .read(true)
             .custom_flags(OFlags::NONBLOCK.bits().cast_signed())

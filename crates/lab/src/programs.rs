@@ -10,8 +10,10 @@ use tipme_command::program;
 
 /// Returns the path of `tipme`.
 pub fn tipme() -> Result<PathBuf> {
-    program::find("tipme")?
-        .context("tipme is not installed beside tipme-lab, nor in PATH; install the package tipme, or run make install")
+    program::find("tipme")?.context(
+        "tipme is neither beside tipme-lab nor in PATH; \
+             install the package tipme, or run make install",
+    )
 }
 
 /// Returns the launcher of worker programs.

@@ -92,8 +92,8 @@ fn a_compositor_that_does_not_run_is_an_error() {
     let output = lab().args(["demo", "--display", "wayland-4711"]).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{said}");
-    let error =
-        "tipme: wayland-4711: no compositor of this name runs; tipme status lists those that do\n";
+    let error = "tipme: wayland-4711: no compositor with this name is running; \
+                 tipme status lists those that are\n";
     assert!(said.ends_with(error), "{said}");
 }
 

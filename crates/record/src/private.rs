@@ -51,7 +51,7 @@ impl ProcessOwner {
 
 /// Owner of a process, relative to the user of the incident.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Of {
+enum Ownership {
     Own,
     System,
     Other(u32),
@@ -102,7 +102,7 @@ impl<'a> Concealer<'a> {
 /// A display with clients: an X display by number, or a Wayland compositor by its listening
 /// process.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum At {
+enum DisplayId {
     X11(u32),
     Wayland(Pid),
 }
@@ -110,7 +110,7 @@ enum At {
 /// Client, display and time of a message.
 struct Sent {
     client: Pid,
-    at: At,
+    at: DisplayId,
     ts: Nanos,
     /// `true` if the server sent the client a message, which it does only after it has accepted it.
     let_in: bool,
@@ -138,13 +138,13 @@ impl Sent {
         match kind {
             RecordKind::Message => Message::read(record).map(|message| Sent {
                 client: message.client,
-                at: At::X11(message.display),
+                at: DisplayId::X11(message.display),
                 ts: message.head.ts,
                 let_in: lets_in(&message, record),
             }),
             RecordKind::WlMessage => WlMessage::read(record).map(|message| Sent {
                 client: message.client,
-                at: At::Wayland(message.server),
+                at: DisplayId::Wayland(message.server),
                 ts: message.head.ts,
                 let_in: true,
             }),
@@ -160,7 +160,7 @@ struct UserView {
     /// Processes of threads that waited.
     processes: HashMap<Tid, Pid>,
     /// Displays with clients of this user only.
-    displays: BTreeSet<At>,
+    displays: BTreeSet<DisplayId>,
     withheld: Withheld,
     /// Users with withheld data.
     hidden: BTreeSet<u32>,
@@ -210,12 +210,12 @@ impl UserView {
     }
 
     /// Returns the owner of the process that had a pid at a time.
-    fn whose(&self, pid: Pid, at: Nanos) -> Of {
+    fn owner(&self, pid: Pid, at: Nanos) -> Ownership {
         match self.user_of(pid, at) {
-            Some(uid) if uid == self.user => Of::Own,
-            Some(uid) if is_system(uid) => Of::System,
-            Some(uid) => Of::Other(uid),
-            None => Of::Unknown,
+            Some(uid) if uid == self.user => Ownership::Own,
+            Some(uid) if is_system(uid) => Ownership::System,
+            Some(uid) => Ownership::Other(uid),
+            None => Ownership::Unknown,
         }
     }
 
@@ -231,28 +231,29 @@ impl UserView {
         let waits = rewrite::tasks(incident).filter(|(kind, _)| *kind == RecordKind::Wait);
         let waits = waits.filter_map(|(_, bytes)| Wait::read(bytes));
         waits
-            .filter(|wait| self.whose(wait.pid, AT_MARK) == Of::Own)
+            .filter(|wait| self.owner(wait.pid, AT_MARK) == Ownership::Own)
             .map(|wait| wait.head.tid)
             .collect()
     }
 
-    fn own_displays(&self, sections: &impl Sections) -> io::Result<BTreeSet<At>> {
+    fn own_displays(&self, sections: &impl Sections) -> io::Result<BTreeSet<DisplayId>> {
         let (mut own, mut shared) = (BTreeSet::new(), BTreeSet::new());
         rewrite::see(sections, Section::Rare, |kind, bytes| {
             let Some(sent) = Sent::read(kind, bytes) else { return };
-            match self.whose(sent.client, sent.ts) {
-                Of::Own if sent.let_in => drop(own.insert(sent.at)),
-                Of::Own | Of::System => {}
-                Of::Other(_) | Of::Unknown => drop(shared.insert(sent.at)),
-            }
+            match self.owner(sent.client, sent.ts) {
+                Ownership::Own if sent.let_in => own.insert(sent.at),
+                Ownership::Own | Ownership::System => false,
+                Ownership::Other(_) | Ownership::Unknown => shared.insert(sent.at),
+            };
         })?;
         let servers: Vec<Display> = sections.incident().json(Section::Displays).unwrap_or_default();
         for server in servers {
-            match self.whose(Pid(server.server_pid), AT_MARK) {
-                Of::Own => drop(own.insert(At::X11(server.display))),
-                Of::System => {}
-                Of::Other(_) | Of::Unknown => drop(shared.insert(At::X11(server.display))),
-            }
+            let display = DisplayId::X11(server.display);
+            match self.owner(Pid(server.server_pid), AT_MARK) {
+                Ownership::Own => own.insert(display),
+                Ownership::System => false,
+                Ownership::Other(_) | Ownership::Unknown => shared.insert(display),
+            };
         }
         Ok(own.into_iter().filter(|display| !shared.contains(display)).collect())
     }
@@ -305,8 +306,9 @@ impl UserView {
 
     fn message(&mut self, kind: RecordKind, record: &[u8]) -> bool {
         let Some(message) = Sent::read(kind, record) else { return false };
-        let of = self.whose(message.client, message.ts);
-        if of == Of::Own || (of == Of::System && self.displays.contains(&message.at)) {
+        let of = self.owner(message.client, message.ts);
+        if of == Ownership::Own || (of == Ownership::System && self.displays.contains(&message.at))
+        {
             return true;
         }
         self.withheld.messages += 1;
@@ -315,8 +317,8 @@ impl UserView {
 
     fn terminal(&mut self, record: &[u8]) -> bool {
         let Some(tty) = Tty::read(record) else { return false };
-        let of = self.whose(tty.session, tty.head.ts);
-        if of == Of::Own {
+        let of = self.owner(tty.session, tty.head.ts);
+        if of == Ownership::Own {
             return true;
         }
         self.withheld.inputs += 1;
@@ -325,11 +327,11 @@ impl UserView {
 
     fn wait(&mut self, record: &mut [u8], disguise: &dyn Fn(u64) -> u64) -> bool {
         let Some(wait) = Wait::read(record) else { return false };
-        let of = self.whose(wait.pid, wait.head.ts);
-        if of != Of::Own {
+        let of = self.owner(wait.pid, wait.head.ts);
+        if of != Ownership::Own {
             conceal_arguments(record, disguise);
         }
-        if !matches!(of, Of::Own | Of::System) {
+        if !matches!(of, Ownership::Own | Ownership::System) {
             rewrite::put(record, offset_of!(Wait, address), &[0; 4]);
             rewrite::put(record, offset_of!(Wait, port), &[0; 2]);
         }
@@ -340,8 +342,8 @@ impl UserView {
         let Some(polled) = Polled::read(record) else { return false };
         let pid = self.processes.get(&polled.head.tid).copied();
         if !matches!(
-            pid.map_or(Of::Unknown, |pid| self.whose(pid, polled.head.ts)),
-            Of::Own | Of::System
+            pid.map_or(Ownership::Unknown, |pid| self.owner(pid, polled.head.ts)),
+            Ownership::Own | Ownership::System
         ) {
             rewrite::put(record, offset_of!(Polled, address), &[0; 4]);
             rewrite::put(record, offset_of!(Polled, port), &[0; 2]);
@@ -352,20 +354,25 @@ impl UserView {
     fn far_end(&mut self, record: &[u8]) -> bool {
         let Some(end) = FarEnd::read(record) else { return false };
         let pid = self.processes.get(&end.head.tid).copied();
-        matches!(pid.map_or(Of::Unknown, |pid| self.whose(pid, end.head.ts)), Of::Own | Of::System)
+        matches!(
+            pid.map_or(Ownership::Unknown, |pid| self.owner(pid, end.head.ts)),
+            Ownership::Own | Ownership::System
+        )
     }
 
     /// Returns the ports of this user's processes and of services.
     fn ports(&self, bytes: &[u8]) -> Vec<u8> {
         let mut ports: Vec<PortOwner> = serde_json::from_slice(bytes).unwrap_or_default();
-        ports.retain(|port| matches!(self.whose(Pid(port.pid), AT_MARK), Of::Own | Of::System));
+        ports.retain(|port| {
+            matches!(self.owner(Pid(port.pid), AT_MARK), Ownership::Own | Ownership::System)
+        });
         serde_json::to_vec(&ports).unwrap_or_default()
     }
 
     /// Clears the command line after a record's fixed part.
     fn line(&mut self, record: &mut [u8], of: Option<(Pid, Nanos)>, fixed: usize) -> bool {
-        let of = of.map_or(Of::Unknown, |(pid, at)| self.whose(pid, at));
-        if !matches!(of, Of::Own | Of::System)
+        let of = of.map_or(Ownership::Unknown, |(pid, at)| self.owner(pid, at));
+        if !matches!(of, Ownership::Own | Ownership::System)
             && let Some(line) =
                 record.get_mut(fixed..).filter(|line| line.iter().any(|byte| *byte != 0))
         {
@@ -385,8 +392,8 @@ impl UserView {
             else {
                 break;
             };
-            let of = self.whose(Pid(u32::from_le_bytes([*a, *b, *c, *d])), AT_MARK);
-            if matches!(of, Of::Own | Of::System) {
+            let of = self.owner(Pid(u32::from_le_bytes([*a, *b, *c, *d])), AT_MARK);
+            if matches!(of, Ownership::Own | Ownership::System) {
                 clean.extend_from_slice(&rest[..LINE_HEAD + size]);
             } else {
                 self.withheld.command_lines += 1;
@@ -398,8 +405,8 @@ impl UserView {
     }
 
     /// Notes the owner of withheld data; returns false, since it does not stay.
-    fn note(&mut self, of: Of) -> bool {
-        if let Of::Other(uid) = of {
+    fn note(&mut self, owner: Ownership) -> bool {
+        if let Ownership::Other(uid) = owner {
             self.hidden.insert(uid);
         }
         false

@@ -107,7 +107,7 @@ impl PressConsole {
     /// Shows a line if the console still shows text.
     pub(crate) fn show(&self, line: &str) {
         let Some(console) = self.0.as_ref().filter(|console| console.is_text()) else { return };
-        if let Err(error) = console.say(line) {
+        if let Err(error) = console.write_line(line) {
             journal::warning(format!("cannot write to the console: {error}")).tell();
         }
     }

@@ -77,7 +77,7 @@ fn the_desktop_binds_the_key_and_one_press_is_one_mark() {
     assert_eq!(files(&recording.incidents(), ".tipme").len(), 1);
 
     portal.close(&own);
-    let why = "the desktop binds no shortcut: the desktop took its shortcuts back";
+    let why = "the desktop binds no shortcut: the desktop revoked its shortcuts";
     wait_for(&shown, &format!("No key marks under Wayland\n{why}"));
     assert_eq!(agent.child.wait().unwrap().code(), Some(2));
 }
@@ -124,7 +124,7 @@ fn refused_keys_can_be_bound_by_hand() {
     let (_daemon, shown) = bus.start_notifications(&session);
     let _portal = Portal::start(&bus.address, 1);
     let mut agent = agent(&session, state.path(), &bus);
-    let refused = "the desktop binds no shortcut: the person refused; bind ";
+    let refused = "the desktop binds no shortcut: the user refused; bind ";
     let why = agent.line(&format!("tipme: no key marks under Wayland; {refused}"));
     assert!(why.ends_with(" --press mark, and press it"), "{why}");
     wait_for(&shown, "No key marks under Wayland\n");

@@ -61,7 +61,7 @@ impl WaylandClipboard {
         link.settle()?;
         let news = &link.heard.clipboard;
         if news.is_lost || !news.is_current {
-            return Err(link.lost("it did not take the text into its clipboard; copy once more"));
+            return Err(link.lost("it did not accept the text; copy again"));
         }
         Ok(Some(WaylandClipboard { link, text: text.to_owned() }))
     }

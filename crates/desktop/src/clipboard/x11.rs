@@ -60,7 +60,7 @@ impl X11Clipboard {
         if connection.reply(wire.get_selection_owner(atoms.clipboard))?.owner != window {
             return Err(DisplayError::lost(
                 target.display,
-                "another program keeps the clipboard; copy once more",
+                "another program keeps the clipboard; copy again",
             ));
         }
         Ok(X11Clipboard { connection, window, since, atoms, text, asked: Cell::new(false) })

@@ -75,7 +75,7 @@ impl FrameWatch {
         }
         self.asked.take().as_ref().inspect(|frame| frame.destroy());
         let shown = std::mem::take(&mut self.link.heard.frame).shown;
-        shown.map(Some).ok_or_else(|| self.link.lost("it gives no picture of its screen any more"))
+        shown.map(Some).ok_or_else(|| self.link.lost("it no longer provides screenshots"))
     }
 
     /// Requests a frame once something is new.
@@ -89,7 +89,7 @@ impl FrameWatch {
             .heard
             .frame
             .shape
-            .ok_or_else(|| self.link.lost("it gives no picture of its screen"))?;
+            .ok_or_else(|| self.link.lost("it provides no screenshots"))?;
         if self.buffer.is_none() {
             self.buffer = Some(self.make_buffer(shape)?);
         }
@@ -100,7 +100,7 @@ impl FrameWatch {
     fn make_buffer(&self, shape: FrameShape) -> Result<WlBuffer, DisplayError> {
         let bytes = u64::from(shape.stride) * u64::from(shape.height);
         if bytes == 0 || bytes > BYTES_MAX {
-            return Err(self.link.lost(format!("its screen takes {bytes} bytes")));
+            return Err(self.link.lost(format!("a screenshot of {bytes} bytes is too large")));
         }
         let memory = memfd_create("screen", MemfdFlags::CLOEXEC)
             .and_then(|file| ftruncate(&file, bytes).map(|()| file));

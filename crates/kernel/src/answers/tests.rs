@@ -346,7 +346,7 @@ fn answered(reader: &mut EventReader) {
 }
 
 #[test]
-fn the_next_drawing_answers_input_taken_before_the_send_returned() {
+fn the_next_drawing_answers_input_taken_before_its_send_ends() {
     let mut reader = EventReader::start();
     reader.order("press 1000 1002");
     assert_eq!(reader.order("already 5 1001 1002"), "0?");
@@ -494,7 +494,7 @@ fn a_client_that_waits_for_the_next_press_leaves_none_open() {
 }
 
 #[test]
-fn presses_before_a_wait_for_another_client_are_answered_together() {
+fn presses_before_a_wait_for_a_client_are_answered_together() {
     let mut reader = EventReader::start();
     for at in [1_000, 1_100] {
         reader.order(&format!("press {at} {at}"));
@@ -512,7 +512,7 @@ fn presses_before_a_wait_for_another_client_are_answered_together() {
 }
 
 #[test]
-fn events_lost_to_another_cpu_at_the_connection_are_counted_once() {
+fn events_lost_to_another_cpu_are_counted_once() {
     let mut reader = EventReader::start();
     answered(&mut reader);
     reader.last_of(&["press 2000 2000", "hold"]);

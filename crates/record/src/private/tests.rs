@@ -33,7 +33,7 @@ fn message(client: Pid, display: u32) -> Vec<u8> {
 }
 
 /// Returns an X11 event or reply with this code, sent to a client.
-fn told(client: Pid, display: u32, code: u8) -> Vec<u8> {
+fn reply(client: Pid, display: u32, code: u8) -> Vec<u8> {
     let mut message = Message::read(&message(client, display)).expect("a message");
     message.head.size += 8;
     (message.direction, message.operations) = (EVENT_SENT, 1);
@@ -119,9 +119,9 @@ fn shown(messages: &[(Pid, u32)]) -> (Vec<(Pid, u32)>, u64) {
 
 /// Returns the same for messages from the server with this code.
 fn shown_of(messages: &[(Pid, u32)], code: u8) -> (Vec<(Pid, u32)>, u64) {
-    let told: Vec<_> =
-        messages.iter().map(|(client, display)| told(*client, *display, code)).collect();
-    let mut incident = incident(&told);
+    let replies: Vec<_> =
+        messages.iter().map(|(client, display)| reply(*client, *display, code)).collect();
+    let mut incident = incident(&replies);
     let withheld = conceal(&mut incident, ANN);
     let left = records(&incident, Section::Rare).filter_map(|(_, bytes)| Message::read(bytes));
     (left.map(|message| (message.client, message.display)).collect(), withheld.messages)

@@ -30,7 +30,7 @@ impl AgentPlace {
 
     /// Publishes the keys for `tipme status`.
     pub fn publish(&self, keys: &str) {
-        if let Err(error) = self.presence.say(keys) {
+        if let Err(error) = self.presence.describe(keys) {
             journal::warning(format!("{error}; tipme status cannot show the keys")).tell();
         }
     }

@@ -56,7 +56,7 @@ pub fn run(arguments: &arguments::AgentArguments, end: &Arc<AgentEnd>) -> Result
             return Ok(serve_bound_by_hand(arguments, target.as_ref(), end, on_bus, &error));
         }
     };
-    on_bus.iter().for_each(|on_bus| on_bus.say(&words));
+    on_bus.iter().for_each(|on_bus| on_bus.describe(&words));
     place.iter().for_each(|place| place.publish(&words));
     journal::info(format!("ready: {words}, bound by the desktop")).tell();
     match wait(&agent, shortcuts, end) {
@@ -116,7 +116,7 @@ fn serve(agent: &Arc<Agent>, on_bus: &Arc<OnBus>, presses: Receiver<HotKeyAction
     std::thread::spawn(move || {
         for action in presses {
             if on_bus.words().starts_with(NO_KEY) {
-                on_bus.say(BY_DESKTOP);
+                on_bus.describe(BY_DESKTOP);
             }
             agent.press(action);
         }
@@ -133,7 +133,7 @@ fn serve_bound_by_hand(
     why: &Error,
 ) -> ExitCode {
     let why = format!("{why}, and press it");
-    on_bus.say(&format!("{NO_KEY}: {why}"));
+    on_bus.describe(&format!("{NO_KEY}: {why}"));
     journal::warning(format!("no key marks under Wayland; {why}")).tell();
     show_refusal(arguments, target, end, &why);
     while !end.wait(None) {}

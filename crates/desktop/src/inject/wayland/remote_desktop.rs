@@ -166,12 +166,12 @@ fn named(environment: &[u8]) -> Option<String> {
 fn address(text: &str) -> Result<SocketAddrUnix, String> {
     let address = Address::from_str(text).map_err(|error| error.to_string())?;
     let Transport::Unix(unix) = address.transport() else {
-        return Err(format!("{text} is no local socket"));
+        return Err(format!("{text} is not a local socket"));
     };
     let socket = match unix.path() {
         UnixSocket::File(path) => SocketAddrUnix::new(path),
         UnixSocket::Abstract(name) => SocketAddrUnix::new_abstract_name(name.as_encoded_bytes()),
-        _ => return Err(format!("{text} is no socket that somebody listens at")),
+        _ => return Err(format!("{text} is not a listening socket")),
     };
     socket.map_err(|error| error.to_string())
 }

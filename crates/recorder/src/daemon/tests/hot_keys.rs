@@ -65,7 +65,7 @@ impl<'a> KeyboardFixture<'a> {
         let mut recorder = Recorder::new(options, kernel, folder, counter).unwrap();
         let (read, keyboard) = pipe_with(PipeFlags::NONBLOCK).unwrap();
         let chords = options.hot_keys.as_ref().unwrap().chords().unwrap();
-        recorder.inputs = Inputs::new(Some(Devices::of(vec![(0, read)])), chords);
+        recorder.inputs = Inputs::new(Some(Devices::from_opened(vec![(0, read)])), chords);
         KeyboardFixture { recorder, keyboard }
     }
 
