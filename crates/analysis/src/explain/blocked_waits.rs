@@ -1,20 +1,40 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The thread, device or other resource that a blocked thread on a chain depends on.
 
-use crate::explain::chain::{BlockedWait, Walker};
+use crate::timeline::recording::Recording;
 use crate::timeline::retries::Retries;
 use crate::timeline::threads::{Span, ThreadState};
 use crate::timeline::waits::{
     Waited, has_timeout, is_over, is_private_futex, polls, writes_to_terminal,
 };
 use tipme_record::records::Wait;
-use tipme_record::{Nanos, Tid};
+use tipme_record::{Nanos, Pid, Tid};
 
 /// Signal that continues a stopped process, and maximum distance of its record from the wakeup.
 const SIGCONT: u32 = 18;
 const CONTINUED: Nanos = Nanos::from_millis(1);
 
-impl Walker<'_> {
+/// Object of a wait, and the thread to follow if a record names it.
+#[derive(Clone, Copy)]
+pub(super) struct BlockedWait {
+    pub waited: Waited,
+    pub wait: Option<Wait>,
+    pub holder: Option<Tid>,
+}
+
+/// Finder of what waits of one chain depended on.
+pub(super) struct BlockedWaits<'a> {
+    pub recording: &'a Recording,
+    /// Begin and end of the interval.
+    pub begin: Nanos,
+    pub end: Nanos,
+    /// Application that dequeued the input, if any.
+    pub client: Option<Pid>,
+    /// Last retries found. Consecutive tries belong to the same ones.
+    pub retries: Option<Retries>,
+}
+
+impl BlockedWaits<'_> {
     /// Returns the wait of a thread for an answer that arrived over a connection at a time: a wait
     /// for the process that sent it, or for the network.
     pub(super) fn answered(&mut self, tid: Tid, at: Nanos, file: u64) -> Option<BlockedWait> {
@@ -92,14 +112,6 @@ impl Walker<'_> {
         }
     }
 
-    /// Returns `true` for a wait that depended on no thread: at the near end of the chain, in an
-    /// idle display server, or behind a grab.
-    pub(super) fn is_idle(&self, span: &Span, lo: Nanos, waited: Waited) -> bool {
-        let near_end =
-            !self.through_idle && self.active.len() == 1 && self.recording.waits.is_idle(span);
-        near_end || self.is_idle_server(span, waited) || self.is_grabbed(span.tid, lo)
-    }
-
     /// Returns `true` if a thread in such a wait may still be waiting for its answer.
     pub(super) fn may_go_on(&self, span: &Span, waited: Waited) -> bool {
         match waited {
@@ -134,7 +146,7 @@ impl Walker<'_> {
     }
 
     /// Returns `true` for an event wait of a display server, which depends on no particular waker.
-    fn is_idle_server(&self, span: &Span, waited: Waited) -> bool {
+    pub(super) fn is_idle_server(&self, span: &Span, waited: Waited) -> bool {
         waited == Waited::Events && self.is_server(span.tid, span.start)
     }
 

@@ -7,6 +7,7 @@
 //! its own. Depth and number of pieces are bounded; the rest is unknown.
 
 use crate::decode::messages::PartPlace;
+use crate::explain::blocked_waits::{BlockedWait, BlockedWaits};
 use crate::explain::feeders::Feeder;
 use crate::explain::stages::{ChainStage, stages};
 use crate::join::answer::Interaction;
@@ -15,7 +16,6 @@ use crate::timeline::interrupts::Source;
 use crate::timeline::packets::in_softirq;
 use crate::timeline::polls::{is_internet, is_loopback};
 use crate::timeline::recording::Recording;
-use crate::timeline::retries::Retries;
 use crate::timeline::threads::{Span, ThreadState};
 use crate::timeline::waits::{Waited, polls};
 use tipme_record::records::Wait;
@@ -72,14 +72,6 @@ impl Via {
     }
 }
 
-/// Object of a wait, and the thread to follow if a record names it.
-#[derive(Clone, Copy)]
-pub(super) struct BlockedWait {
-    pub waited: Waited,
-    pub wait: Option<Wait>,
-    pub holder: Option<Tid>,
-}
-
 /// Pieces in order of time, and the waits through which the walk reached them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Chain {
@@ -89,21 +81,15 @@ pub(crate) struct Chain {
     pub left: Nanos,
 }
 
-pub(super) struct Walker<'a> {
-    pub recording: &'a Recording,
+struct Walker<'a> {
+    recording: &'a Recording,
+    waits: BlockedWaits<'a>,
     chain: Chain,
     /// Threads on the current path of the walk.
-    pub active: Vec<Tid>,
-    pub through_idle: bool,
+    active: Vec<Tid>,
+    through_idle: bool,
     /// Wait of the first thread for its answer, whatever else wakes the thread meanwhile.
     awaited: Option<BlockedWait>,
-    /// Begin and end of the interval.
-    pub begin: Nanos,
-    pub end: Nanos,
-    /// Application that dequeued the input, if any.
-    pub client: Option<Pid>,
-    /// Last retries found. Consecutive tries belong to the same ones.
-    pub retries: Option<Retries>,
 }
 
 impl Chain {
@@ -128,15 +114,18 @@ impl Chain {
             active: Vec::new(),
             through_idle: true,
             awaited: None,
-            begin: stages.first().map_or(Nanos(0), |stage| stage.lo),
-            end: stages.last().map_or(Nanos(0), |stage| stage.hi),
-            client,
-            retries: None,
+            waits: BlockedWaits {
+                recording,
+                begin: stages.first().map_or(Nanos(0), |stage| stage.lo),
+                end: stages.last().map_or(Nanos(0), |stage| stage.hi),
+                client,
+                retries: None,
+            },
         };
         for stage in stages {
             walker.through_idle = stage.through_idle;
             walker.awaited =
-                stage.awaits.and_then(|file| walker.answered(stage.tid, stage.hi, file));
+                stage.awaits.and_then(|file| walker.waits.answered(stage.tid, stage.hi, file));
             walker.explain(stage.tid, stage.lo, stage.hi, None);
         }
         walker.chain.pieces.sort_by_key(|piece| piece.lo);
@@ -228,9 +217,9 @@ impl Walker<'_> {
     /// Returns `true` if a display server waits for its next event, and not for the end of a grab.
     fn has_nothing_to_do(&mut self, span: &Span, lo: Nanos) -> bool {
         span.segment.state == ThreadState::Blocked
-            && self.is_server(span.tid, lo)
-            && self.recorded(span).waited == Waited::Events
-            && !self.is_grabbed(span.tid, lo)
+            && self.waits.is_server(span.tid, lo)
+            && self.waits.recorded(span).waited == Waited::Events
+            && !self.waits.is_grabbed(span.tid, lo)
     }
 
     fn segment(&mut self, span: &Span, lo: Nanos, hi: Nanos, via: Option<usize>) {
@@ -258,7 +247,7 @@ impl Walker<'_> {
     }
 
     fn ran(&mut self, tid: Tid, cpu: Cpu, lo: Nanos, hi: Nanos, via: Option<usize>) {
-        if !self.is_server(tid, lo) {
+        if !self.waits.is_server(tid, lo) {
             return self.with_interrupts(tid, cpu, lo, hi, Doing::Ran, via);
         }
         for (doing, lo, hi) in self.served(tid, lo, hi) {
@@ -310,14 +299,14 @@ impl Walker<'_> {
     /// Explains a wait by the past of the thread that it depended on, or records the wait itself as
     /// a piece if that thread is unknown.
     fn blocked(&mut self, span: &Span, lo: Nanos, hi: Nanos, via: Option<usize>) {
-        let recorded = self.recorded(span);
+        let recorded = self.waits.recorded(span);
         let awaited = self
             .awaited
-            .filter(|_| self.active.len() == 1 && self.may_go_on(span, recorded.waited));
+            .filter(|_| self.active.len() == 1 && self.waits.may_go_on(span, recorded.waited));
         let idle = awaited.is_none() && self.is_idle(span, lo, recorded.waited);
-        let waiting =
-            awaited.unwrap_or_else(|| if idle { recorded } else { self.with_peer(span, recorded) });
-        let holder = self.whose_past(span, &waiting, idle);
+        let waiting = awaited
+            .unwrap_or_else(|| if idle { recorded } else { self.waits.with_peer(span, recorded) });
+        let holder = self.waits.whose_past(span, &waiting, idle);
         let (waited, wait) = (waiting.waited, waiting.wait);
         if let Some(by) = self.requester(span, waited) {
             return self.asked_late(by, lo, hi, via);
@@ -331,6 +320,14 @@ impl Walker<'_> {
                 self.piece(span.tid, lo, hi, Doing::Waited(waited, wait), via, span.task_waker())
             }
         }
+    }
+
+    /// Returns `true` for a wait that depended on no thread: at the near end of the chain, in an
+    /// idle display server, or behind a grab.
+    fn is_idle(&self, span: &Span, lo: Nanos, waited: Waited) -> bool {
+        let near_end =
+            !self.through_idle && self.active.len() == 1 && self.recording.waits.is_idle(span);
+        near_end || self.waits.is_idle_server(span, waited) || self.waits.is_grabbed(span.tid, lo)
     }
 
     /// Returns the thread up the chain whose packet ended the wait of a server.

@@ -216,7 +216,7 @@ impl Waits {
     }
 
     /// Returns all records of one thread, by time.
-    pub fn of_thread(&self, tid: Tid) -> &[Wait] {
+    pub(crate) fn of_thread(&self, tid: Tid) -> &[Wait] {
         let first = self.sorted.partition_point(|wait| wait.head.tid < tid);
         let last = self.sorted.partition_point(|wait| wait.head.tid <= tid);
         self.sorted.get(first..last).unwrap_or_default()

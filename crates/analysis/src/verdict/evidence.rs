@@ -84,21 +84,7 @@ fn headline(budget: &Budget<'_>, group: &BlameGroup) -> String {
         | CauseKind::IoHeldBack
         | CauseKind::Fsync
         | CauseKind::Unattributed => culprit,
-        CauseKind::CpuThrottled => {
-            let limit = limit_of(budget, group)
-                .map(|limit| format!(" {}", limit.text()))
-                .unwrap_or_default();
-            let pid = held_up(budget, group).unwrap_or_default();
-            let held = budget.recording.tasks.comm(pid, budget.end());
-            match group.owner == BlameOwner::Job(budget.jobs.of(Tid(pid.0), budget.end())) {
-                true => {
-                    format!("{held} was throttled by the CPU quota of its control group{limit}")
-                }
-                false => {
-                    format!("{culprit} used up the CPU quota of {held}'s control group{limit}")
-                }
-            }
-        }
+        CauseKind::CpuThrottled => throttled_line(budget, group, &culprit),
         CauseKind::OwnComputation => format!("{culprit} computed"),
         CauseKind::Reclaim => format!("{culprit} took the memory that {waiters} needed"),
         CauseKind::LockWait if is_unowed(group) => {
@@ -170,6 +156,22 @@ fn frozen_line(budget: &Budget<'_>, group: &BlameGroup, waiters: &str) -> String
         "{waiters} {text}{file} until the frozen file system{} is thawed",
         device.unwrap_or_default()
     )
+}
+
+/// Names the control group whose quota held the waiter back, and the job that used it up.
+fn throttled_line(budget: &Budget<'_>, group: &BlameGroup, culprit: &str) -> String {
+    let limit =
+        limit_of(budget, group).map(|limit| format!(" {}", limit.text())).unwrap_or_default();
+    let pid = held_up(budget, group).unwrap_or_default();
+    let held = budget.recording.tasks.comm(pid, budget.end());
+    match group.owner == BlameOwner::Job(budget.jobs.of(Tid(pid.0), budget.end())) {
+        true => {
+            format!("{held} was throttled by the CPU quota of its control group{limit}")
+        }
+        false => {
+            format!("{culprit} used up the CPU quota of {held}'s control group{limit}")
+        }
+    }
 }
 
 /// Describes the longest wait inside the kernel, as `cat waited in openat (fanotify_handle_event)`.

@@ -66,6 +66,41 @@ fn requests_have_these_forms() {
     assert_eq!(RecorderRequest::parse(br#"{"mark":{}}"#), Ok(short));
 }
 
+/// Returns a status with a value in each field that the form below has.
+fn status() -> RecorderStatus {
+    RecorderStatus {
+        pid: 7,
+        armed_ns: 1,
+        held_s: 2.5,
+        window_s: 40.0,
+        ended_s: 600.0,
+        ended_bound: "time".into(),
+        lost: 3,
+        paused_since_ns: Some(5),
+        paused_by_uid: Some(1000),
+        allowed: vec![1000],
+        because: "you are root".into(),
+        hot_keys: Some("f9 marks".into()),
+        any_keyboard: true,
+        keys: true,
+        input_stopped_by_uid: Some(1000),
+        input_stopped_s: 1.5,
+        details: vec![RecordedDetail {
+            name: "locks".into(),
+            since_ns: 4,
+            until_ns: Some(9),
+            by_uid: Some(1000),
+        }],
+        displays: vec![":0".into()],
+        focus: vec![],
+        missing: vec![],
+        day: true,
+        suggested: vec![],
+        tolerances: vec![],
+        auto: None,
+    }
+}
+
 #[test]
 fn responses_have_these_forms() {
     let forms = [
@@ -98,37 +133,7 @@ fn responses_have_these_forms() {
                 r#""details":[{"name":"locks","since_ns":4,"until_ns":9,"by_uid":1000}],"#,
                 r#""displays":[":0"],"missing":[],"day":true}}"#
             ),
-            RecorderResponse::Status(RecorderStatus {
-                pid: 7,
-                armed_ns: 1,
-                held_s: 2.5,
-                window_s: 40.0,
-                ended_s: 600.0,
-                ended_bound: "time".into(),
-                lost: 3,
-                paused_since_ns: Some(5),
-                paused_by_uid: Some(1000),
-                allowed: vec![1000],
-                because: "you are root".into(),
-                hot_keys: Some("f9 marks".into()),
-                any_keyboard: true,
-                keys: true,
-                input_stopped_by_uid: Some(1000),
-                input_stopped_s: 1.5,
-                details: vec![RecordedDetail {
-                    name: "locks".into(),
-                    since_ns: 4,
-                    until_ns: Some(9),
-                    by_uid: Some(1000),
-                }],
-                displays: vec![":0".into()],
-                focus: vec![],
-                missing: vec![],
-                day: true,
-                suggested: vec![],
-                tolerances: vec![],
-                auto: None,
-            }),
+            RecorderResponse::Status(status()),
         ),
         (
             r#"{"focus":{"server":7,"client":null,"since_ns":9}}"#,
