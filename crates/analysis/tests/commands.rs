@@ -76,9 +76,14 @@ fn held_up(machine: &mut Machinery, until: u64) {
 
 #[test]
 fn a_command_ends_when_its_terminal_is_read_again() {
-    for (until, expected) in [(5_000_000, Some(CauseKind::LockWait)), (3_800_000, None)] {
-        let (milestone, _, kinds) = outline(&command(until, 800).diagnose(7_000_000));
-        assert_eq!((milestone.as_str(), kinds.first().copied()), ("completed", expected));
+    for (until, trigger, expected) in [
+        (5_000_000, "command", Some(CauseKind::LockWait)),
+        (3_800_000, "command", Some(CauseKind::LockWait)),
+        (3_800_000, "auto", None),
+        (3_400_000, "command", None),
+    ] {
+        let verdict = command(until, 800).triggered(trigger).diagnose(7_000_000);
+        assert_eq!(outline(&verdict).2.first().copied(), expected, "{until} {trigger}");
     }
 }
 

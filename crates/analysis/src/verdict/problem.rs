@@ -103,6 +103,12 @@ impl Problem {
         self.end.since(self.start)
     }
 
+    /// Lowers the threshold to that of an input that is not handled: where nothing lasted longer,
+    /// the user marked because of a shorter wait.
+    fn lower_threshold(&mut self) {
+        self.threshold = self.threshold.min(NOTICED);
+    }
+
     /// Returns `true` if the excess is noticeable.
     pub(crate) fn exceeded(&self) -> bool {
         self.excess > self.threshold
@@ -201,7 +207,10 @@ pub(crate) fn problems(
     answer: Option<(Nanos, AnswerSide)>,
 ) -> Result<Vec<Problem>, DiagnoseError> {
     let wanted = WantedProblem { answer, ..WantedProblem::new(recording, options)? };
-    let from_input = worst(recording, joined, &wanted);
+    let mut from_input = worst(recording, joined, &wanted);
+    if !recording.is_marked_automatically() && !from_input.iter().any(Problem::exceeded) {
+        from_input.iter_mut().for_each(Problem::lower_threshold);
+    }
     let named = wanted.pids.is_some();
     match from_input.first() {
         Some(problem) if problem.exceeded() || !named => Ok(from_input),
