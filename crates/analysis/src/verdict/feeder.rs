@@ -280,7 +280,11 @@ impl FloodPlace<'_, '_> {
         }
         let Some(main) = main else { return Vec::new() };
         let passed_on = self.wakes_of(&[main, self.busy]);
-        if passed_on.len() * 2 >= given[&main] { passed_on } else { wakes }
+        if passed_on.len() * 2 < given[&main] {
+            return wakes;
+        }
+        let by_server = passed_on.iter().filter(|(_, pid)| recording.messages.is_server(*pid));
+        if by_server.count() * 2 > passed_on.len() { Vec::new() } else { passed_on }
     }
 
     /// Returns the process that woke this one most often, directly or through one that passes the
