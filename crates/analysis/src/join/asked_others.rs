@@ -2,7 +2,7 @@
 //! Answers to an input from other processes or hosts that the program asked because of it.
 
 use crate::decode::messages::PartPlace;
-use crate::join::answer::{COMPLETED, NOTICED, Reached, SEPARATE_MIN};
+use crate::join::answer::{NOTICED, Reached, SEPARATE_MIN};
 use crate::join::commands;
 use crate::join::drawing_cause::Hop;
 use crate::join::input_work::{AskedAnswer, Work};
@@ -29,6 +29,10 @@ const BLINKS_MIN: usize = 2;
 /// Maximum number of drawings taken for one change: a second of frames.
 const RUN_MAX: usize = 64;
 
+/// Minimum time from an input to an answer of others that follows its own response: carets blink
+/// every 600 ms.
+const LATE_MIN: Nanos = Nanos::from_millis(750);
+
 /// Joined inputs and drawings of one connection, for the search for answers from others.
 pub(crate) struct AskedOthers<'a> {
     pub recording: &'a Recording,
@@ -52,10 +56,10 @@ impl AskedOthers<'_> {
     pub(crate) fn completed(&self, delivery: &Delivery, answered: Nanos) -> Option<Reached> {
         let (at, tid) = delivery.dequeued?;
         let terminal = commands::writers(self.recording, tid, at).next().is_some();
-        let of_others = self.answer(delivery, COMPLETED).filter(|answer| terminal || answer.sure);
+        let of_others = self.answer(delivery, LATE_MIN).filter(|answer| terminal || answer.sure);
         let (drawing, hops) = of_others
             .and_then(|answer| self.drawn_late(answer, answered))
-            .or_else(|| self.drawn_late(self.by_request(delivery, COMPLETED)?, answered))?;
+            .or_else(|| self.drawn_late(self.by_request(delivery, LATE_MIN)?, answered))?;
         Some(Reached::drawn(drawing, hops))
     }
 
@@ -75,7 +79,7 @@ impl AskedOthers<'_> {
         let release =
             releases.and_then(|all| all.range(at..until).next()).map(|(taken, by)| (*taken, *by));
         // A drawing long after the echo is no echo.
-        let terminals = after >= COMPLETED || self.echoes();
+        let terminals = after >= LATE_MIN || self.echoes();
         self.work
             .answered_by_others(delivery, release, drawn, terminals, |sent| self.blinks(at, sent))
     }
