@@ -39,5 +39,5 @@ pub use timeline::thread_times::{ThreadTimes, thread_times};
 pub use timeline::wait_functions::{KernelFunction, Waited, kernel_function};
 pub use verdict::diagnose::diagnose;
 pub use verdict::interval::{IntervalExplanation, explain};
-pub use verdict::problem::DiagnoseOptions;
+pub use verdict::options::DiagnoseOptions;
 pub use verdict::trust::SURE;

@@ -3,7 +3,7 @@
 
 use crate::decode::bytes::Cursor;
 use crate::scene::whole::scene;
-use crate::verdict::problem::DiagnoseOptions;
+use crate::verdict::options::DiagnoseOptions;
 use tipme_record::CHUNK_BYTES;
 use tipme_record::incident::{Incident, Meta, Section};
 

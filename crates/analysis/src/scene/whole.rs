@@ -14,7 +14,8 @@ use crate::scene::{chain, cpus, disks, inputs, jobs, messages, others, pressure,
 use crate::timeline::recording::Recording;
 use crate::verdict::baseline::Usual;
 use crate::verdict::diagnose::{Case, examine};
-use crate::verdict::problem::{DiagnoseOptions, Problem};
+use crate::verdict::options::DiagnoseOptions;
+use crate::verdict::problem::Problem;
 use tipme_record::Nanos;
 use tipme_record::incident::Incident;
 

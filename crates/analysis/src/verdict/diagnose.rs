@@ -14,9 +14,10 @@ use crate::timeline::recording::Recording;
 use crate::timeline::tasks::Life;
 use crate::verdict::detail;
 use crate::verdict::findings::findings;
+use crate::verdict::options::DiagnoseOptions;
 use crate::verdict::overhead::overhead;
 use crate::verdict::problem::{
-    AnswerSide, DiagnoseOptions, JUST_OVER, LOOK_BACK, Problem, ProblemSubject, problems,
+    AnswerSide, JUST_OVER, LOOK_BACK, Problem, ProblemSubject, problems,
 };
 use crate::verdict::stall;
 use crate::verdict::steps::steps;

@@ -17,6 +17,7 @@ pub(crate) mod findings;
 mod groups;
 pub(crate) mod interval;
 mod latency_groups;
+pub(crate) mod options;
 pub(crate) mod overhead;
 pub(crate) mod problem;
 pub(crate) mod remedy;
