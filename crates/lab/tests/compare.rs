@@ -106,7 +106,7 @@ fn a_folder_holds_repeats() {
     keep(&folder, "slow/6.json", &result("fork", 1, 120));
     let output = compare(&[&folder.path().join("quick"), &folder.path().join("slow")]);
     assert!(
-        stderr(&output).contains("keep one kind of results in a folder"),
+        stderr(&output).contains("keep results of one kind in a folder"),
         "{}",
         stderr(&output)
     );

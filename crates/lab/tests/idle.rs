@@ -205,7 +205,7 @@ fn ctrl_c_leaves_nothing_behind() {
 fn an_impossible_measurement_is_refused() {
     for (arguments, expected) in [
         (&["--cpus", "8191"][..], "this process may not use CPU 8191; it may use 0"),
-        (&["--cpus", "zero"], "\"zero\" is no CPU"),
+        (&["--cpus", "zero"], "\"zero\" is not a CPU"),
         (&["-d", "1ms", "--resolution", "2ms"], "the resolution must be above"),
         (
             &["-d", "100ms", "--no-trace", "--json", "/nonexistent/idle.json"],

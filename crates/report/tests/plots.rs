@@ -114,7 +114,7 @@ fn hostile_names_stay_names() {
 #[test]
 fn a_million_points_keep_their_maximum_and_stay_small() {
     let mut values_ms: Vec<f64> =
-        (0..1_000_000).map(|index| (index * 7_919 % 9_973) as f64 / 100.0).collect();
+        (0..1_000_000_u64).map(|index| (index * 7_919 % 9_973) as f64 / 100.0).collect();
     values_ms[654_321] = 7_777.0;
     let bars = values_ms.iter().enumerate().map(|(index, latency_ms)| ProfileBar {
         start_s: index as f64 / 1e3,

@@ -47,7 +47,8 @@ fn refused(arguments: &[&str], dir: &Path) {
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{arguments:?} {name}: {said}");
         assert!(
-            said.contains("belongs to user 4242") && said.contains("choose a --state-dir"),
+            said.contains("belongs to another user, user 4242")
+                && said.contains("choose a --state-dir"),
             "{arguments:?} {name}: {said}"
         );
     }

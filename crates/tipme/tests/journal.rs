@@ -10,7 +10,7 @@ use journal::{Entry, Journal, Service};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
-use support::{mark_as, session_with_terminal, typist};
+use support::{session_with_terminal, tipme, typist};
 use tempfile::TempDir;
 use tipme_bench::PrivateSession;
 use tipme_control::journal::JournalEvent;
@@ -22,7 +22,9 @@ const HITCH: Duration = Duration::from_millis(700);
 const HOSTILE: &str = "ev\nPRIORITY=0";
 
 fn mark(dir: &Path) -> String {
-    mark_as(0, dir).to_str().unwrap().to_owned()
+    let marked = tipme().args(["mark", "--state-dir"]).arg(dir).output().unwrap();
+    assert!(marked.status.success(), "{}", String::from_utf8_lossy(&marked.stderr));
+    String::from_utf8(marked.stdout).unwrap().trim().to_owned()
 }
 
 fn stem(path: &str) -> &str {

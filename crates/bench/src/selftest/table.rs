@@ -168,8 +168,8 @@ mod tests {
     fn people_get_a_table() {
         let expected = "\
 fault      app      expected   verdict                share  attributed/injected
-lock  xterm  lock-wait  lock-wait by holder (5)  97 %   1950/2000 ms         hit
-lock  xterm  lock-wait  stall by holder (5)    97 %   0/2000 ms            MISS
+lock  xterm  lock-wait  lock-wait by holder (5)  97%   1950/2000 ms         hit
+lock  xterm  lock-wait  stall by holder (5)    97%   0/2000 ms            MISS
 ";
         let table = text(&outcome());
         assert!(squeeze(&table).starts_with(&squeeze(expected)), "{table}");

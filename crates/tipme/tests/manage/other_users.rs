@@ -259,7 +259,7 @@ fn a_client_from_afar_names_a_process_in_vain() {
     let far = Forger::new(x11::connect_over(stream, &folder.path().join("authority")));
     far.window(|window| far.claim(window, "_NET_WM_PID", &[victim.pid()]));
     until("that the claim was judged", || {
-        managed.why(victim.pid())["reason"].to_string().contains("claims to be its")
+        managed.why(victim.pid())["reason"].to_string().contains("claims to belong to it")
     });
     assert_eq!(nice(victim.pid()), 0);
     assert!(managed.status()["counts"]["disbelieved"].as_u64() > Some(0));
