@@ -112,7 +112,7 @@ pub(crate) fn first_line(output: impl Read + Send + 'static, timeout: Duration) 
 
 /// Reports once that this program is in place, with more words; the reader closes the pipe then.
 pub(crate) fn say_ready(with: &str) -> Result<()> {
-    println!("{READY} {with}");
+    println!("{}", format!("{READY} {with}").trim_end());
     std::io::stdout().flush().context("cannot report that this program is ready")
 }
 

@@ -127,7 +127,7 @@ fn naive_sleeping_falls_behind_and_stays_there() {
     }
     let text = words(&output);
     assert!(
-        text.contains("Before: to sleep for 1 ms") && text.contains("After:  to sleep until"),
+        text.contains("Before: sleeping for 1 ms") && text.contains("After:  sleeping until"),
         "{text}"
     );
 }
@@ -281,7 +281,7 @@ fn a_refused_policy_names_the_remedy() {
     );
     assert!(said.contains("use sudo"), "{said}");
     assert_eq!(given.status.code(), Some(0), "{}", words(&given));
-    assert!(words(&given).contains("known to root only"), "{}", words(&given));
+    assert!(words(&given).contains("visible to root only"), "{}", words(&given));
 }
 
 #[test]
@@ -291,7 +291,7 @@ fn nonsense_is_refused() {
         (&["--cpus", "8191"], "may not use CPU 8191"),
         (&["--policy", "fifo"], "needs a priority"),
         (&["-d", "1h", "--period", "10us"], "too many"),
-        (&["-d", "1us"], "hold no period"),
+        (&["-d", "1us"], "is shorter than a period"),
         (&["--show", "a.json", "--rates"], "cannot be used with"),
     ] {
         let output = bench(arguments).output().unwrap();
