@@ -187,7 +187,7 @@ fn a_hitch_has_its_incident_and_is_visible_to_its_user_only() {
     let refused = day_of(dir, ANN, &["--user", "0"]);
     let why = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(
-        refused.status.code() == Some(2) && why.contains("is told to that user and root"),
+        refused.status.code() == Some(2) && why.contains("are for that user and root only"),
         "{why}"
     );
     let listed = Command::new("ls")

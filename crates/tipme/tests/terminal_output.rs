@@ -30,11 +30,11 @@ fn the_command_that_keeps_a_terminal_busy_is_named() {
     assert_eq!(finding["culprit"]["pid"], session.terminal_pid().unwrap(), "{verdict:#}");
     let evidence = finding["evidence"].to_string();
     assert!(
-        evidence.contains("seq (pid ") && evidence.contains(" times to the terminal meanwhile"),
+        evidence.contains("seq (pid ") && evidence.contains(" busy: it wrote to the terminal "),
         "{verdict:#}"
     );
     assert!(
-        finding["remedy"].as_str().unwrap().starts_with("send the output of seq"),
+        finding["remedy"].as_str().unwrap().starts_with("redirect the output of seq"),
         "{verdict:#}"
     );
 }
