@@ -149,7 +149,7 @@ fn a_key_of_a_device_begins_with_the_device() {
     insta::assert_snapshot!(printed(&machine.incident(6_000_000)), @r"
     Typing in editor stalled for 251 ms.
     backup took the CPU time that Xvfb needed (100% of the time).
-    Try: renice -n 19 -p 500 (what it starts from then on inherits it); or tipme manage, which favors what you are using
+    Try: renice -n 19 -p 500 (what it starts from then on inherits it); or tipme manage, which favours what you are using
 
     Where the 251 ms went:
        250 ms 100%  cpu-competition: backup (pid 500)
@@ -416,7 +416,7 @@ fn many_jobs_together_are_a_cause() {
     insta::assert_snapshot!(printed(&machine.draw(3_420_000).incident(6_000_000)), @r"
     Typing in editor stalled for 420 ms; usually it takes 0.79 ms.
     sh and others took the CPU time that editor needed (90% of the time).
-    Try: renice -n 19 -p 300 (what it starts from then on inherits it); or tipme manage, which favors what you are using
+    Try: renice -n 19 -p 300 (what it starts from then on inherits it); or tipme manage, which favours what you are using
 
     Where the 420 ms went:
        380 ms  90%  cpu-competition: sh (pid 300), and 40 other jobs with smaller shares

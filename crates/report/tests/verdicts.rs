@@ -69,7 +69,7 @@ fn a_build_that_takes_the_cpu_is_one_job() {
     insta::assert_snapshot!(text, @r"
     Typing in editor stalled for 700 ms; usually it takes 0.79 ms.
     make took the CPU time that editor needed (81% of the time).
-    Try: renice -n 19 -p 300 (what it starts from then on inherits it); or tipme manage, which favors what you are using
+    Try: renice -n 19 -p 300 (what it starts from then on inherits it); or tipme manage, which favours what you are using
 
     Where the 700 ms went:
        570 ms  81%  cpu-competition: cc1 x 30 (job make, pid 300)

@@ -118,7 +118,7 @@ pub(crate) fn remedy(
     let ordinary = !contrast.is_some_and(|contrast| contrast.by.1.is_realtime());
     let managed = ordinary && is_background(budget, Pid(*pid)) && !is_managed(tasks);
     Some(if managed {
-        format!("{first}; or tipme manage, which favors what you are using")
+        format!("{first}; or tipme manage, which favours what you are using")
     } else {
         first
     })
