@@ -53,7 +53,7 @@ const KEPT: &str = "the load pushed nothing out: no page had to be read back aft
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 pub struct Pauses {
     pub pause_s: f64,
-    /// Whether each pause beside an unmanaged load evicted pages; `null` without such pauses.
+    /// `true` if each pause beside an unmanaged load evicted pages; `null` without such pauses.
     pub pushed_out: Option<bool>,
     pub pauses: Vec<WarmstartPause>,
 }

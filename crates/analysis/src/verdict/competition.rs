@@ -45,8 +45,8 @@ fn contrast(budget: &Budget<'_>, group: &BlameGroup) -> Option<Contrast> {
         }
     }
     let all: u64 = pairs.values().fold(0, |all, (nanos, _)| all.saturating_add(*nanos));
-    let told = all as f64 >= SHARE_MIN * group.nanos as f64;
-    let most = pairs.into_iter().max_by_key(|(_, (nanos, _))| *nanos).filter(|_| told);
+    let decides = all as f64 >= SHARE_MIN * group.nanos as f64;
+    let most = pairs.into_iter().max_by_key(|(_, (nanos, _))| *nanos).filter(|_| decides);
     most.map(|((by, waiter), (_, at))| Contrast { by, waiter, at })
 }
 

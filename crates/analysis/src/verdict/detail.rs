@@ -183,10 +183,10 @@ mod tests {
     fn a_class_that_is_off_is_told_as_such() {
         let mut recording = Recording::default();
         recording.meta.missing.push(Missing { what: "interrupts".to_owned(), why: String::new() });
-        let told = rest(&recording, &[("runnable", 500.0)]).unwrap();
+        let hint = rest(&recording, &[("runnable", 500.0)]).unwrap();
         assert!(
-            told.ends_with("are not recorded on this machine (tipme doctor says why)"),
-            "{told}"
+            hint.ends_with("are not recorded on this machine (tipme doctor says why)"),
+            "{hint}"
         );
     }
 }

@@ -128,8 +128,10 @@ fn rank(mut problems: Vec<Explained>, mark: Nanos) -> Vec<Explained> {
     let chosen =
         problems.iter().position(is_unusual).or_else(|| problems.iter().position(has_cause));
     let outweighs = |chosen: usize| {
-        let told = &problems[chosen].0.0;
-        problems[..chosen].iter().position(|one| has_cause(one) && outweighs(&one.0.0, told, mark))
+        let reported = &problems[chosen].0.0;
+        problems[..chosen]
+            .iter()
+            .position(|one| has_cause(one) && outweighs(&one.0.0, reported, mark))
     };
     if let Some(chosen) = chosen.map(|chosen| outweighs(chosen).unwrap_or(chosen)) {
         problems[..=chosen].rotate_right(1);

@@ -30,7 +30,7 @@ pub struct IntervalExplanation {
     pub unattributed_ms: f64,
     /// The largest first.
     pub findings: Vec<Finding>,
-    /// Whether the incident holds all of the interval.
+    /// `true` if the incident contains the whole interval.
     pub complete: bool,
 }
 

@@ -317,14 +317,13 @@ fn worst(recording: &Recording, joined: &JoinedInputs, wanted: &WantedProblem<'_
     worst.extend(worst_span(recording, spans, wanted, focused));
     worst.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     let longest = late.iter().max_by_key(|one| one.latency());
-    let longer = |problem: &Problem| longest.filter(|one| is_longer(one, problem));
-    let longer = |problem: &Problem| longer(problem).map(|one| (one.delivery.input, one.end));
-    let told = worst.into_iter().map(|(_, one)| Problem {
-        focus: focus.at(one.end),
-        longer: longer(&one),
-        ..one
-    });
-    told.collect()
+    let longer = |problem: &Problem| {
+        longest.filter(|one| is_longer(one, problem)).map(|one| (one.delivery.input, one.end))
+    };
+    worst
+        .into_iter()
+        .map(|(_, one)| Problem { focus: focus.at(one.end), longer: longer(&one), ..one })
+        .collect()
 }
 
 /// Returns the worst separate delays, the worst first. One interaction, with each of its

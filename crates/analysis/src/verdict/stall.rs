@@ -189,8 +189,8 @@ fn by_counters(budget: &Budget<'_>, group: &BlameGroup) -> f64 {
     let Some((lo, hi)) = extent(budget, group) else { return 1.0 };
     let confirmed =
         steal.stolen(lo, hi).map(|stolen| stolen.0 as f64 >= CONFIRMED_MIN * group.nanos as f64);
-    let told = counted(budget, group).max(away(budget, group));
-    if told.0 as f64 >= CONFIRMED_MIN * group.nanos as f64 {
+    let absent = counted(budget, group).max(away(budget, group));
+    if absent.0 as f64 >= CONFIRMED_MIN * group.nanos as f64 {
         return 1.0;
     }
     let others = steal.waited(lo, hi).is_some_and(|waited| waited.0 / 2 >= group.nanos);

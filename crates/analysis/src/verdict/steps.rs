@@ -16,8 +16,8 @@ const STEPS_MAX: usize = 512;
 pub(crate) fn steps(recording: &Recording, chain: &Chain) -> Vec<Step> {
     let whole: u64 = chain.pieces.iter().map(length).fold(0, u64::saturating_add);
     let limits = [0].into_iter().chain((0..=12).rev().map(|shift| whole >> shift));
-    let told = limits.map(|short| runs(chain, short)).find(|runs| runs.len() <= STEPS_MAX);
-    told.unwrap_or_default().iter().filter_map(|run| step(recording, chain, run)).collect()
+    let fitting = limits.map(|short| runs(chain, short)).find(|runs| runs.len() <= STEPS_MAX);
+    fitting.unwrap_or_default().iter().filter_map(|run| step(recording, chain, run)).collect()
 }
 
 /// Groups pieces into steps; those shorter than `short` may be merged in any case.

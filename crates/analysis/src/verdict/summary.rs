@@ -22,17 +22,17 @@ pub(crate) fn text(recording: &Recording, pid: Pid) -> Option<String> {
     let mut of_thread: Vec<(String, u64)> =
         all.max_by_key(|all| all.get(RAN).copied())?.into_iter().collect();
     of_thread.sort_by_key(|(_, nanos)| std::cmp::Reverse(*nanos));
-    let told = of_thread
+    let parts: Vec<String> = of_thread
         .iter()
         .take(SHOWN)
-        .map(|(what, nanos)| format!("{what} for {}", span_text(Nanos(*nanos))));
-    let told: Vec<String> = told.collect();
+        .map(|(what, nanos)| format!("{what} for {}", span_text(Nanos(*nanos))))
+        .collect();
     let window = span_text(hi.since(lo));
-    (!told.is_empty()).then(|| {
+    (!parts.is_empty()).then(|| {
         format!(
             "In the {window} before the mark, {} {}.",
             process_text(recording, pid, hi),
-            told.join(", ")
+            parts.join(", ")
         )
     })
 }

@@ -123,7 +123,7 @@ pub struct ArmConditions {
     /// Description of where the load's processes run.
     pub place: String,
     pub blocks: usize,
-    /// Whether the typing and watching threads had real-time priority.
+    /// `true` if the typing and watching threads had real-time priority.
     pub realtime: bool,
     /// Options of the manager; `null` if left to it.
     pub strength: Option<String>,

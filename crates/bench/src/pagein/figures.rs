@@ -19,7 +19,7 @@ pub struct Walked {
     /// Time between an answer and the next key.
     pub every_s: f64,
     pub hog_bytes: u64,
-    /// Whether memory was meant to run out.
+    /// `true` if the load was sized to exhaust the memory.
     pub shortage: bool,
     pub room: MemoryRoom,
     /// Keys that were not typed for lack of time.

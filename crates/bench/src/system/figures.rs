@@ -39,7 +39,7 @@ pub struct SystemFigures {
     pub strength: Option<String>,
     pub backend: Option<String>,
     pub cgroup: Option<PathBuf>,
-    /// Whether the typing and watching threads had real-time priority.
+    /// `true` if the typing and watching threads had real-time priority.
     pub realtime: bool,
     /// Rounds of the script through the applications.
     pub rounds: u16,

@@ -203,19 +203,28 @@ static __always_inline void describe_fault(struct rec_wait *wait, __u32 tid)
 	wait->mode = 0x8000;
 }
 
-/* Returns 1 for a poll, select or epoll_wait without a time limit, 2 for one with a limit, and 0 for
- * other calls. */
+#define UNLIMITED 1
+#define LIMITED 2
+
+/* Returns the time limit of a poll, select or epoll_wait; 0 for other calls. A negative timeout in
+ * milliseconds and a missing time stand for none. */
 static __always_inline __u16 limit_of(struct pt_regs *regs)
 {
 	switch (regs->orig_ax) {
-	case 7: return (__s32)regs->dx < 0 ? 1 : 2;
-	case 232:
-	case 281: return (__s32)regs->r10 < 0 ? 1 : 2;
-	case 23:
-	case 270: return regs->r8 ? 2 : 1;
-	case 271: return regs->dx ? 2 : 1;
-	case 441: return regs->r10 ? 2 : 1;
-	default: return 0;
+	case 7: /* poll */
+		return (__s32)regs->dx < 0 ? UNLIMITED : LIMITED;
+	case 232: /* epoll_wait */
+	case 281: /* epoll_pwait */
+		return (__s32)regs->r10 < 0 ? UNLIMITED : LIMITED;
+	case 23: /* select */
+	case 270: /* pselect6 */
+		return regs->r8 ? LIMITED : UNLIMITED;
+	case 271: /* ppoll */
+		return regs->dx ? LIMITED : UNLIMITED;
+	case 441: /* epoll_pwait2 */
+		return regs->r10 ? LIMITED : UNLIMITED;
+	default:
+		return 0;
 	}
 }
 
