@@ -101,7 +101,7 @@ def copy(session, results, banner):
 def reject(session, results, banner):
     """Checks that *Not this* is stored and counted."""
     begin = session.act(banner, "wrong")
-    kept = session.ear.wait(begin, ("Kept",), 5) if begin else None
+    kept = session.ear.wait(begin, ("Noted",), 5) if begin else None
     _, said = session.ask("incidents", "--json")
     met = kept and "something else" in kept.summary and '"user_right":false' in said.replace(" ", "")
     results.met(session, "not this", met, kept.summary if kept else "nothing was kept")
