@@ -13,8 +13,8 @@ use crate::timeline::interrupts::Source;
 use crate::timeline::recording::Recording;
 use crate::timeline::tasks::Life;
 use crate::timeline::waits::{
-    HARD_INTERRUPT, Waited, has_timeout, is_condition, is_lone, is_over, is_traced, polls,
-    writes_to_terminal,
+    HARD_INTERRUPT, Waited, has_timeout, is_condition, is_lone, is_over, is_shared_futex,
+    is_traced, polls, writes_to_terminal,
 };
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -319,9 +319,14 @@ impl<'a> BlameFinder<'a> {
         // The signaller of a condition provides work and need not be the obstacle, so conditions
         // only count if nothing else does.
         let condition = || if self.command.is_some() { None } else { deepest(&condition) };
-        // The exit of a child interrupts the condition wait of its shell.
-        let ends_wait =
-            |kind| kind == CauseKind::PeerWait || through.is_none() && kind == CauseKind::LockWait;
+        // The exit of a child interrupts the condition wait of its shell; a futex shared between
+        // processes is a lock or a semaphore that the child held.
+        let shared =
+            || chain.vias_of(piece).any(|via| via.wait.as_ref().is_some_and(is_shared_futex));
+        let ends_wait = |kind| {
+            kind == CauseKind::PeerWait
+                || through.is_none() && kind == CauseKind::LockWait && !shared()
+        };
         match through.or_else(condition) {
             Some((kind, holder, end))
                 if ends_wait(kind) && self.is_child_that_ended(holder, piece.lo, end) =>

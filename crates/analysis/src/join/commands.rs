@@ -14,7 +14,8 @@ use crate::timeline::recording::Recording;
 use crate::timeline::tasks::Life;
 use crate::timeline::threads::Span;
 use crate::timeline::waits::Waited;
-use tipme_record::{Nanos, Tid};
+use std::collections::BTreeMap;
+use tipme_record::{Nanos, Pid, Tid};
 
 /// Minimum duration of a command that is considered.
 const COMMAND_MIN: Nanos = Nanos::from_millis(300);
@@ -190,22 +191,24 @@ fn follow(recording: &Recording, writer: Tid, lo: Nanos, hi: Nanos, relays: usiz
         let life = recording.tasks.life(*reader, *written);
         life.is_some_and(|life| life.pid != own && !life.is_kernel())
     });
-    readers
-        .into_iter()
-        .filter_map(|(reader, written)| read(recording, writer, reader, written, relays))
-        .collect()
+    // Any idle thread of a program may be the next to read: the first one woken gets the data.
+    let mut first: BTreeMap<Pid, (Nanos, Tid, Nanos)> = BTreeMap::new();
+    for (reader, written) in readers {
+        let Some(woken) = woken(recording, writer, reader, written) else { continue };
+        let got = (woken, reader, written);
+        let earliest = first.entry(recording.tasks.pid(reader, written)).or_insert(got);
+        *earliest = got.min(*earliest);
+    }
+    first.into_values().map(|got| read(recording, got, relays)).collect()
 }
 
-/// Returns the work of a reader on written data, or of the programs to which it relayed the data,
-/// if they took longer.
+/// Returns the work of a reader on the data that woke it, or of the programs to which it relayed
+/// the data, if they took longer.
 fn read(
     recording: &Recording,
-    writer: Tid,
-    reader: Tid,
-    written: Nanos,
+    (woken, reader, written): (Nanos, Tid, Nanos),
     relays: usize,
-) -> Option<Way> {
-    let woken = woken(recording, writer, reader, written)?;
+) -> Way {
     let end = recording.pause_after(reader, woken, Pause::EventWait);
     let (end, tid) = shown_below(recording, reader, woken, end).unwrap_or((end, reader));
     let (end, tid) = read_below(recording, reader, woken, end).unwrap_or((end, tid));
@@ -215,7 +218,7 @@ fn read(
         way.hops.push(Hop::new(reader, written, lo));
         way
     });
-    relayed.chain([here]).max_by_key(|way| way.end)
+    relayed.fold(here, |longest, way| if way.end > longest.end { way } else { longest })
 }
 
 /// Returns the ways on over a reader that writes to another terminal, or wakes a thread of another

@@ -322,6 +322,11 @@ pub(crate) fn is_private_futex(wait: &Wait) -> bool {
     wait.syscall == FUTEX && wait.args[1] & FUTEX_PRIVATE != 0
 }
 
+/// Returns `true` for a wait on a futex that processes may share.
+pub(crate) fn is_shared_futex(wait: &Wait) -> bool {
+    wait.syscall == FUTEX && wait.args[1] & FUTEX_PRIVATE == 0
+}
+
 /// Returns `true` for a wait for a client to connect.
 pub(crate) fn accepts(wait: &Wait) -> bool {
     ACCEPTS.contains(&wait.syscall)
