@@ -226,6 +226,18 @@ fn an_event_taken_unread_delivers_the_unassigned_press() {
     }
 }
 
+#[test]
+fn a_given_time_selects_the_delay_that_includes_it() {
+    let mut machine = busy_machine();
+    machine.key(2_000_000).read(4_000_000).deliver(4_000_300, APP, &[KEY]).rest(4_003_000);
+    machine.key(4_200_000).read(4_800_000).deliver(4_800_300, APP, &[KEY]).rest(4_803_000);
+    for (at_s, start) in [(5.5, 4_200_000_000), (7.0, 2_000_000_000), (5.9, 2_000_000_000)] {
+        let options = DiagnoseOptions { at_s: Some(at_s), ..DiagnoseOptions::default() };
+        let verdict = diagnose(&machine.incident(10_000_000), &options).unwrap();
+        assert_eq!(verdict.interval.unwrap().start_ns - BEGIN, start, "{at_s}");
+    }
+}
+
 /// Explains the longer of two late inputs, unless the other ended just before the hot key was
 /// pressed; then the longer one is mentioned.
 #[test]

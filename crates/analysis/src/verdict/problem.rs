@@ -173,6 +173,8 @@ struct WantedProblem<'a> {
     pids: Option<Vec<Pid>>,
     lo: Nanos,
     hi: Nanos,
+    /// Time given by the caller: a delay that includes it is meant rather than one nearby.
+    at: Option<Nanos>,
     /// Last answer, and the side to search; `None` for both sides.
     answer: Option<(Nanos, AnswerSide)>,
     words: Vec<String>,
@@ -235,6 +237,7 @@ impl<'a> WantedProblem<'a> {
             pids: pids(recording, options)?,
             lo,
             hi,
+            at,
             answer: None,
             words,
         })
@@ -481,6 +484,8 @@ fn score(
         (true, Join::Speculative) => 2.0 * RANK,
         (true, _) => 3.0 * RANK,
     };
+    let included = wanted.at.is_some_and(|at| interaction.overlaps(at, at.after(Nanos(1))));
+    let rank = if exceeded && included { rank + 3.0 * RANK } else { rank };
     rank + excess as f64 * wanted.weight(client, focused, exceeded.then_some(interaction.end))
 }
 
