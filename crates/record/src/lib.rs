@@ -15,6 +15,7 @@ compile_error!(
     "incident files are little-endian and are read in place; big-endian hosts are not supported"
 );
 
+mod calls;
 mod chunk;
 mod cut;
 mod declare;
@@ -34,6 +35,7 @@ pub mod wayland;
 mod whereabouts;
 pub mod x11;
 
+pub use calls::SystemCall;
 pub use chunk::{CHUNK_BYTES, ChunkEntry, ChunkHead, RingClass, entries};
 pub use cut::{cut, cut_chunk};
 pub use declare::{CType, Column, Table};

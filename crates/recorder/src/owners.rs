@@ -6,10 +6,9 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use tipme_record::incident::FutexOwner;
 use tipme_record::records::Wait;
-use tipme_record::{Head, RecordKind};
+use tipme_record::{Head, RecordKind, SystemCall};
 use zerocopy::{FromBytes, IntoBytes};
 
-const SYS_FUTEX: i32 = 202;
 /// Maximum number of waiters examined; the rest have no owner in the file.
 const WAITERS: usize = 4096;
 /// Maximum bytes of /proc/locks.
@@ -22,7 +21,7 @@ pub(crate) fn file_locks() -> String {
 
 /// Returns the futex waits of a task walk.
 pub(crate) fn futex_waits(tasks: &[u8]) -> impl Iterator<Item = Wait> {
-    waits(tasks).filter(|wait| wait.syscall == SYS_FUTEX).take(WAITERS)
+    waits(tasks).filter(|wait| wait.call() == Some(SystemCall::futex)).take(WAITERS)
 }
 
 /// Returns the wait records of a task walk.

@@ -2,7 +2,6 @@
 //! Descriptions of activities and waits of threads.
 
 use crate::explain::chain::{ChainPiece, Doing};
-use crate::timeline::call_names::call_name;
 use crate::timeline::recording::Recording;
 use crate::timeline::waits::{Waited, naps, writes_to_terminal};
 use std::net::{IpAddr, SocketAddr};
@@ -92,9 +91,11 @@ fn is_generic(name: &str) -> bool {
 
 /// Describes a wait, as in `slept in clock_nanosleep`.
 pub(crate) fn wait_text(waited: Waited, wait: Option<&Wait>) -> String {
-    let call = wait
-        .filter(|wait| wait.syscall >= 0)
-        .map(|wait| format!(" in {}", call_name(wait.syscall)));
+    let call = wait.and_then(|wait| match wait.call() {
+        None if wait.syscall < 0 => None,
+        None => Some(format!(" in system call {}", wait.syscall)),
+        Some(call) => Some(format!(" in {call}")),
+    });
     let call = call.unwrap_or_default();
     let what = match waited {
         Waited::Stopped if wait.is_some_and(writes_to_terminal) => {

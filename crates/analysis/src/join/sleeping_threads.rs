@@ -23,7 +23,7 @@ pub(super) fn until(
     dequeued: Nanos,
     paused: Nanos,
 ) -> Option<Nanos> {
-    let place = found_in(recording, tid, dequeued).filter(|place| selects(place.0))?;
+    let place = found_in(recording, tid, dequeued).filter(|place| place.0.is_some_and(selects))?;
     if recording.is_usual_event_wait(tid, place) == Some(true) {
         return None;
     }

@@ -11,7 +11,7 @@ use crate::timeline::pauses::{EventWaits, Pause};
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::{Span, ThreadState};
 use crate::timeline::waits::{
-    FUTEX, HARD_INTERRUPT, LIMITED, Signature, UNLIMITED, Waited, awaits_signal, is_condition,
+    HARD_INTERRUPT, LIMITED, Signature, UNLIMITED, Waited, awaits_signal, is_condition, is_futex,
     is_lone, is_private_futex, is_terminal_file, polls, reads, signature,
 };
 use std::collections::{HashMap, HashSet};
@@ -129,7 +129,7 @@ pub(crate) fn frequent(finds: &HashMap<Signature, usize>) -> HashSet<Signature> 
 pub(crate) fn found_in(recording: &Recording, tid: Tid, at: Nanos) -> Option<Signature> {
     let span = blocked_before(recording, tid, at)?;
     let wait = recording.waits.find(&span)?;
-    let for_lock = wait.syscall == FUTEX && !recording.waits.is_for_condition(&span);
+    let for_lock = is_futex(wait) && !recording.waits.is_for_condition(&span);
     (!for_lock).then(|| recording.signature(wait))
 }
 
@@ -295,7 +295,7 @@ impl Recording {
 
     /// Returns `true` if a wait for a condition is the event wait of its thread.
     pub(crate) fn is_event_wait_condition(&self, wait: &Wait) -> bool {
-        wait.syscall == FUTEX
+        is_futex(wait)
             && self.is_usual_event_wait(wait.head.tid, self.signature(wait)) == Some(true)
     }
 }

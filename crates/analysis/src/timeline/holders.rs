@@ -8,7 +8,7 @@ use crate::timeline::tasks::Life;
 use crate::timeline::threads::Span;
 use crate::timeline::waits::{PIPE_FILES, awaits_signal, reads};
 use tipme_record::records::{Signal, Wait};
-use tipme_record::{Nanos, Pid, Tid};
+use tipme_record::{Nanos, Pid, SystemCall, Tid};
 
 /// SIGHUP, SIGINT, SIGQUIT, SIGKILL, SIGTERM; and the maximum distance between their record and the
 /// wakeup.
@@ -174,7 +174,7 @@ impl Recording {
     pub(crate) fn living_child(&self, tid: Tid, wait: Option<&Wait>) -> Option<Tid> {
         let pid = self.tasks.pid(tid, self.mark);
         let named = wait
-            .filter(|wait| wait.syscall == 61 && (wait.args[0] as i32) > 0)
+            .filter(|wait| wait.call() == Some(SystemCall::wait4) && (wait.args[0] as i32) > 0)
             .map(|wait| wait.args[0] as u32);
         let living = self
             .tasks

@@ -10,7 +10,6 @@ pub(crate) mod attempts;
 mod brokers;
 pub(crate) mod bursts;
 pub(crate) mod by_thread;
-pub(crate) mod call_names;
 pub(crate) mod contention;
 pub(crate) mod cpu_intervals;
 pub(crate) mod deferred;

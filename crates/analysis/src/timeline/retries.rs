@@ -9,9 +9,9 @@
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
 use crate::timeline::threads::{Span, ThreadState};
-use crate::timeline::waits::{FUTEX, HARD_INTERRUPT, Signature, Waited, is_private_futex};
+use crate::timeline::waits::{HARD_INTERRUPT, Signature, Waited, is_futex, is_private_futex};
 use tipme_record::records::Wait;
-use tipme_record::{Nanos, Tid};
+use tipme_record::{Nanos, SystemCall, Tid};
 
 /// Minimum number of consecutive timeouts: a single one may be a sleep before an unrelated wait,
 /// unless the waker computed all the time.
@@ -59,7 +59,7 @@ impl Recording {
     /// event ends: it may be one of several retries.
     pub(crate) fn may_be_retried(&self, span: &Span, waited: Waited, wait: &Wait) -> bool {
         let for_lock = match waited {
-            Waited::Sleep | Waited::Futex => wait.syscall == FUTEX,
+            Waited::Sleep | Waited::Futex => is_futex(wait),
             waited => {
                 matches!(waited, Waited::FileLock | Waited::KernelLock) || waited.is_unnamed()
             }
@@ -120,7 +120,7 @@ impl Recording {
     /// nothing in between.
     fn next_try(&self, span: &Span, indices: impl Iterator<Item = usize>) -> Option<Span> {
         let futex = self.waits_in(span);
-        let is_futex = futex.is_some_and(|(call, _)| call == FUTEX);
+        let is_futex = futex.is_some_and(|(call, _)| call == Some(SystemCall::futex));
         let mut ran = Nanos(0);
         for index in indices.take(SEGMENTS_MAX) {
             let other = self.timeline.span(span.tid, index)?;
@@ -149,9 +149,9 @@ impl Recording {
     /// Returns `true` if a timer ended a wait; the timers of the kernel's own locks run in a
     /// softirq.
     fn timed_out(&self, span: &Span) -> bool {
-        self.waits.find(span).is_some_and(|wait| match wait.syscall {
-            FUTEX => wait.context == HARD_INTERRUPT,
-            _ => span.task_waker().is_none() && span.end < self.mark,
+        self.waits.find(span).is_some_and(|wait| match is_futex(wait) {
+            true => wait.context == HARD_INTERRUPT,
+            false => span.task_waker().is_none() && span.end < self.mark,
         })
     }
 

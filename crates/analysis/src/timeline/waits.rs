@@ -11,32 +11,49 @@ pub(crate) use crate::timeline::wait_functions::Waited;
 use crate::timeline::wait_functions::stack_kind;
 use std::collections::HashMap;
 use tipme_record::records::Wait;
-use tipme_record::{Nanos, StackId, Tid};
+use tipme_record::{Nanos, StackId, SystemCall, Tid};
 
 /// Key that distinguishes the waits of one thread: the system call, and the object it waits on.
-pub(crate) type Signature = (i32, u64);
+pub(crate) type Signature = (Option<SystemCall>, u64);
 
-/// System calls of x86-64 that determine the kind of wait.
-const SYSTEM_CALLS: &[(Waited, &[i32])] = &[
-    (Waited::Fsync, &[26, 74, 75, 162, 277, 306]),
-    (Waited::FileLock, &[73]),
-    (Waited::Futex, &[202, 449]),
-    (Waited::Child, &[58, 61, 247]),
-    (Waited::Sleep, &[35, 230]),
-    (Waited::Events, &EVENT_CALLS),
-];
+/// System calls that determine the kind of wait.
+fn usual_kind(call: SystemCall) -> Waited {
+    use SystemCall as Call;
+    match call {
+        Call::msync
+        | Call::fsync
+        | Call::fdatasync
+        | Call::sync
+        | Call::sync_file_range
+        | Call::syncfs => Waited::Fsync,
+        Call::flock => Waited::FileLock,
+        Call::futex | Call::futex_waitv => Waited::Futex,
+        Call::vfork | Call::wait4 | Call::waitid => Waited::Child,
+        Call::nanosleep | Call::clock_nanosleep => Waited::Sleep,
+        call if is_event_call(call) => Waited::Events,
+        _ => Waited::Unknown,
+    }
+}
 
-/// select, pselect6.
-const SELECTS: [i32; 2] = [23, 270];
+/// Returns `true` for the calls that event loops use.
+fn is_event_call(call: SystemCall) -> bool {
+    use SystemCall as Call;
+    matches!(
+        call,
+        Call::poll
+            | Call::select
+            | Call::pause
+            | Call::rt_sigtimedwait
+            | Call::rt_sigsuspend
+            | Call::epoll_wait
+            | Call::pselect6
+            | Call::ppoll
+            | Call::epoll_pwait
+            | Call::io_uring_enter
+            | Call::epoll_pwait2
+    )
+}
 
-/// poll, select, pause, rt_sigtimedwait, rt_sigsuspend, epoll_wait, pselect6, ppoll, epoll_pwait,
-/// io_uring_enter, epoll_pwait2.
-const EVENT_CALLS: [i32; 11] = [7, 23, 34, 128, 130, 232, 270, 271, 281, 426, 441];
-
-/// accept, accept4.
-const ACCEPTS: [i32; 2] = [43, 288];
-
-pub(crate) const FUTEX: i32 = 202;
 /// Mask for the operation without the flags for private memory and the clock.
 const FUTEX_OPERATION: u64 = 0x7f;
 const FUTEX_WAIT: u64 = 0;
@@ -45,18 +62,9 @@ const FUTEX_WAITERS: u32 = 0x8000_0000;
 /// Lock word of a held and contended lock in the C library, GLib and Rust.
 const LOCKED: u32 = 2;
 const FUTEX_PRIVATE: u64 = 0x80;
-const POLL: i32 = 7;
-const NANOSLEEP: i32 = 35;
-const CLOCK_NANOSLEEP: i32 = 230;
-/// restart_syscall.
-const RESTART: i32 = 219;
-const PPOLL: i32 = 271;
-const SIGTIMEDWAIT: i32 = 128;
-const IO_URING_ENTER: i32 = 426;
-const EPOLLS: [i32; 3] = [232, 281, 441];
 /// Mask for a pair of adjacent words, between which the C library's conditions alternate.
 const FUTEX_PAIR: u64 = !0xf;
-const FCNTL: i32 = 72;
+/// Operations F_SETLKW and F_OFD_SETLKW of fcntl.
 const SET_LOCK_WAIT: [u64; 2] = [7, 38];
 pub(crate) const PIPE_FILES: u32 = 0x5049_5045;
 const TERMINAL_FILES: u32 = 0x1cd1;
@@ -113,9 +121,10 @@ impl Waits {
         waits.sort_by_key(|wait| (wait.head.tid, wait.head.ts));
         let by_stack: HashMap<_, _> =
             names.stacks().map(|(id, _)| (id, stack_kind(names.kernel_functions(id)))).collect();
-        let restarted = waits.iter_mut().filter(|wait| wait.syscall == RESTART);
+        let restarted =
+            waits.iter_mut().filter(|wait| wait.call() == Some(SystemCall::restart_syscall));
         restarted.for_each(|wait| {
-            wait.syscall = by_stack.get(&wait.stack).map_or(RESTART, restarted_call)
+            wait.syscall = by_stack.get(&wait.stack).map_or(wait.syscall, restarted_call)
         });
         Waits { sorted: waits, by_stack, contention }
     }
@@ -209,7 +218,7 @@ impl Waits {
             Waited::Events => match wait.limit {
                 UNLIMITED => false,
                 LIMITED => true,
-                _ => !matches!(wait.syscall, POLL | PPOLL) || has_timeout(wait),
+                _ => !is_poll(wait) || has_timeout(wait),
             },
             kind => matches!(kind, Waited::Futex | Waited::Sleep),
         })
@@ -225,12 +234,13 @@ impl Waits {
 
 /// Returns the system call that a stopped thread resumes, with the same arguments.
 fn restarted_call(kind: &Waited) -> i32 {
-    match kind {
-        Waited::Events => POLL,
-        Waited::Futex => FUTEX,
-        Waited::Sleep => CLOCK_NANOSLEEP,
-        _ => RESTART,
-    }
+    let call = match kind {
+        Waited::Events => SystemCall::poll,
+        Waited::Futex => SystemCall::futex,
+        Waited::Sleep => SystemCall::clock_nanosleep,
+        _ => SystemCall::restart_syscall,
+    };
+    call as i32
 }
 
 /// Returns `true` for an interruptible state, or the kernel's own idle state: uninterruptible, but
@@ -272,20 +282,16 @@ fn call_kind(wait: &Wait) -> Waited {
     if sleeps_without_files(wait) {
         return Waited::Sleep;
     }
-    if wait.syscall == FCNTL && SET_LOCK_WAIT.contains(&wait.args[1]) {
-        return Waited::FileLock;
+    match wait.call() {
+        Some(SystemCall::fcntl) if SET_LOCK_WAIT.contains(&wait.args[1]) => Waited::FileLock,
+        call => call.map_or(Waited::Unknown, usual_kind),
     }
-    let in_table = SYSTEM_CALLS.iter().find(|(_, calls)| calls.contains(&wait.syscall));
-    in_table.map_or(Waited::Unknown, |(kind, _)| *kind)
 }
 
 /// Recognizes `select` and `poll` without files, the portable ways to sleep.
 fn sleeps_without_files(wait: &Wait) -> bool {
-    match wait.syscall {
-        call if selects(call) => wait.args[0] as u32 == 0,
-        7 | 271 => wait.args[1] as u32 == 0,
-        _ => false,
-    }
+    wait.call().is_some_and(selects) && wait.args[0] as u32 == 0
+        || is_poll(wait) && wait.args[1] as u32 == 0
 }
 
 /// Classifies by the file of a call. A regular file alone does not indicate the disk: its reader
@@ -314,59 +320,69 @@ fn file_kind(wait: &Wait) -> Waited {
 pub(crate) fn is_condition(wait: &Wait) -> bool {
     let (operation, value) = (wait.args[1] & FUTEX_OPERATION, wait.args[2] as u32);
     let counts = value != LOCKED && value & FUTEX_WAITERS == 0;
-    wait.syscall == FUTEX && (operation == FUTEX_WAIT_BITSET || operation == FUTEX_WAIT && counts)
+    is_futex(wait) && (operation == FUTEX_WAIT_BITSET || operation == FUTEX_WAIT && counts)
 }
 
 /// Returns `true` for a wait on a futex private to the process.
 pub(crate) fn is_private_futex(wait: &Wait) -> bool {
-    wait.syscall == FUTEX && wait.args[1] & FUTEX_PRIVATE != 0
+    is_futex(wait) && wait.args[1] & FUTEX_PRIVATE != 0
 }
 
 /// Returns `true` for a wait on a futex that processes may share.
 pub(crate) fn is_shared_futex(wait: &Wait) -> bool {
-    wait.syscall == FUTEX && wait.args[1] & FUTEX_PRIVATE == 0
+    is_futex(wait) && wait.args[1] & FUTEX_PRIVATE == 0
 }
 
 /// Returns `true` for a wait for a client to connect.
 pub(crate) fn accepts(wait: &Wait) -> bool {
-    ACCEPTS.contains(&wait.syscall)
+    matches!(wait.call(), Some(SystemCall::accept | SystemCall::accept4))
 }
 
 /// Returns `true` for a variant of `select`.
-pub(crate) fn selects(syscall: i32) -> bool {
-    SELECTS.contains(&syscall)
+pub(crate) fn selects(call: SystemCall) -> bool {
+    matches!(call, SystemCall::select | SystemCall::pselect6)
+}
+
+fn is_poll(wait: &Wait) -> bool {
+    matches!(wait.call(), Some(SystemCall::poll | SystemCall::ppoll))
+}
+
+pub(crate) fn is_futex(wait: &Wait) -> bool {
+    wait.call() == Some(SystemCall::futex)
 }
 
 /// Returns `true` for a wait in the call that submits requests to a ring and waits for their
 /// completion.
 pub(crate) fn submits(wait: &Wait) -> bool {
-    wait.syscall == IO_URING_ENTER
+    wait.call() == Some(SystemCall::io_uring_enter)
 }
 
-/// Returns `true` for a wait that only a signal ends: pause, rt_sigtimedwait, rt_sigsuspend.
+/// Returns `true` for a wait that only a signal ends.
 pub(crate) fn awaits_signal(wait: &Wait) -> bool {
-    matches!(wait.syscall, 34 | 128 | 130)
+    use SystemCall::{pause, rt_sigsuspend, rt_sigtimedwait};
+    matches!(wait.call(), Some(pause | rt_sigtimedwait | rt_sigsuspend))
 }
 
-/// Returns `true` for a wait that ends when the data of all programs is on the disk: sync, umount2,
-/// syncfs.
+/// Returns `true` for a wait that ends when the data of all programs is on the disk.
 pub(crate) fn syncs_all(wait: &Wait) -> bool {
-    matches!(wait.syscall, 162 | 166 | 306)
+    matches!(wait.call(), Some(SystemCall::sync | SystemCall::umount2 | SystemCall::syncfs))
 }
 
 /// Returns `true` for a wait in a call that event loops use.
 pub(crate) fn polls(wait: &Wait) -> bool {
-    EVENT_CALLS.contains(&wait.syscall)
+    wait.call().is_some_and(is_event_call)
 }
 
-/// Returns `true` for a wait until a terminal accepts output: write, writev.
+/// Returns `true` for a wait until a terminal accepts output.
 pub(crate) fn writes_to_terminal(wait: &Wait) -> bool {
-    matches!(wait.syscall, 1 | 20) && wait.magic == TERMINAL_FILES
+    matches!(wait.call(), Some(SystemCall::write | SystemCall::writev))
+        && wait.magic == TERMINAL_FILES
 }
 
-/// Returns `true` for a call that reads a known file: read, readv.
+/// Returns `true` for a call that reads a known file.
 pub(crate) fn reads(wait: &Wait) -> bool {
-    matches!(wait.syscall, 0 | 19) && (wait.mode != 0 || wait.magic != 0)
+    matches!(wait.call(), Some(SystemCall::read | SystemCall::readv))
+        && (wait.mode != 0 || wait.magic != 0)
 }
 
 /// Returns `true` for a terminal, by the type bits of its mode and its file system.
@@ -374,43 +390,43 @@ pub(crate) fn is_terminal_file(mode: u32, magic: u32) -> bool {
     mode & TYPE_BITS == TYPE_CHARACTER || magic == TERMINAL_FILES
 }
 
-/// Returns `true` for a call by which programs sleep between retries: nanosleep, clock_nanosleep,
-/// poll and the like.
+/// Returns `true` for a call by which programs sleep between retries.
 pub(crate) fn naps(wait: &Wait) -> bool {
-    matches!(wait.syscall, NANOSLEEP | CLOCK_NANOSLEEP) || polls(wait)
+    matches!(wait.call(), Some(SystemCall::nanosleep | SystemCall::clock_nanosleep)) || polls(wait)
 }
 
 /// Returns `true` for a `poll` of a single file, or a wait for signals.
 pub(crate) fn is_lone(wait: &Wait) -> bool {
-    matches!(wait.syscall, POLL | PPOLL) && wait.args[1] as u32 == 1 || wait.syscall == SIGTIMEDWAIT
+    is_poll(wait) && wait.args[1] as u32 == 1 || wait.call() == Some(SystemCall::rt_sigtimedwait)
 }
 
 /// Returns `true` if the wait ends by itself: a `poll` or a wait for signals with a timeout, in
 /// milliseconds or at an address.
 pub(crate) fn has_timeout(wait: &Wait) -> bool {
-    match wait.syscall {
-        POLL => wait.args[2] as i32 > 0,
-        PPOLL | SIGTIMEDWAIT => wait.args[2] != 0,
+    match wait.call() {
+        Some(SystemCall::poll) => wait.args[2] as i32 > 0,
+        Some(SystemCall::ppoll | SystemCall::rt_sigtimedwait) => wait.args[2] != 0,
         _ => false,
     }
 }
 
 /// Returns `true` for a `select` that timed out or that a device ended.
 pub(crate) fn is_over(wait: &Wait) -> bool {
-    selects(wait.syscall) && wait.context != IN_TASK
+    wait.call().is_some_and(selects) && wait.context != IN_TASK
 }
 
 /// Returns the key that distinguishes a wait from the others of its thread. `file` is the inode of
 /// the only polled file, if it is known.
 pub(crate) fn signature(wait: &Wait, file: Option<u64>) -> Signature {
-    match wait.syscall {
-        FUTEX => (FUTEX, wait.args[0] & FUTEX_PAIR),
-        POLL | PPOLL if is_lone(wait) => (POLL, file.unwrap_or(0).max(1)),
-        POLL | PPOLL => (POLL, 0),
-        call if EPOLLS.contains(&call) => (EPOLLS[0], wait.args[0]),
+    use SystemCall::{epoll_pwait, epoll_pwait2, epoll_wait, futex, poll, select};
+    match wait.call() {
+        Some(futex) => (Some(futex), wait.args[0] & FUTEX_PAIR),
+        Some(_) if is_poll(wait) && is_lone(wait) => (Some(poll), file.unwrap_or(0).max(1)),
+        Some(_) if is_poll(wait) => (Some(poll), 0),
+        Some(epoll_wait | epoll_pwait | epoll_pwait2) => (Some(epoll_wait), wait.args[0]),
         // Address of its file set, mostly on the stack: another address means another place in the
         // program.
-        call if selects(call) => (SELECTS[0], wait.args[1]),
+        Some(call) if selects(call) => (Some(select), wait.args[1]),
         other => (other, 0),
     }
 }
@@ -468,7 +484,8 @@ mod tests {
             (6, 0, false),
         ] {
             let mut wait = Wait::new_zeroed();
-            (wait.syscall, wait.args[1], wait.args[2]) = (FUTEX, operation | FUTEX_PRIVATE, value);
+            (wait.syscall, wait.args[1], wait.args[2]) =
+                (SystemCall::futex as i32, operation | FUTEX_PRIVATE, value);
             assert_eq!(is_condition(&wait), expected, "operation {operation}, value {value:#x}");
         }
     }

@@ -5,7 +5,7 @@ use crate::timeline::recording::Recording;
 use crate::timeline::threads::{Span, ThreadState};
 use crate::timeline::waits::Waited;
 use std::collections::BTreeSet;
-use tipme_record::{Nanos, Pid, Tid};
+use tipme_record::{Nanos, Pid, SystemCall, Tid};
 
 /// Minimum number of sleeps for them to count as the idle time of a thread; they must also fill
 /// half of the time.
@@ -77,11 +77,9 @@ fn busy_within(recording: &Recording, tid: Tid, (lo, hi): (Nanos, Nanos)) -> u64
 }
 
 fn reads_terminal(recording: &Recording, tid: Tid) -> bool {
-    recording
-        .waits
-        .of_thread(tid)
-        .iter()
-        .any(|wait| wait.syscall == 0 && recording.waits.kind_of(wait) == Waited::Events)
+    recording.waits.of_thread(tid).iter().any(|wait| {
+        wait.call() == Some(SystemCall::read) && recording.waits.kind_of(wait) == Waited::Events
+    })
 }
 
 /// Returns the stretches between the idle waits of a thread. For a thread without idle waits, each

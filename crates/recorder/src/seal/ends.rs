@@ -5,14 +5,12 @@
 use crate::owners::waits;
 use crate::processes::{OpenFile, open_files};
 use std::collections::{BTreeMap, BTreeSet};
+use tipme_record::SystemCall;
 use tipme_record::incident::PipeEnd;
 use tipme_record::records::Wait;
 
 const TYPE_BITS: u32 = 0o170_000;
 const TYPE_FIFO: u32 = 0o010_000;
-/// System calls read, readv, preadv2, splice; and write, writev, vmsplice.
-const READS: [i32; 4] = [0, 19, 327, 275];
-const WRITES: [i32; 3] = [1, 20, 278];
 
 /// Maximum number of waiters examined; the rest stay unknown.
 const WAITERS_MAX: usize = 4_096;
@@ -80,12 +78,13 @@ impl PipeWaiters {
 /// known.
 fn end_of(wait: &Wait) -> Option<End> {
     let fifo = wait.mode & TYPE_BITS == TYPE_FIFO && wait.inode != 0 && wait.peer.0 == 0;
-    let write = if READS.contains(&wait.syscall) {
-        Some(true)
-    } else {
-        WRITES.contains(&wait.syscall).then_some(false)
+    use SystemCall::{preadv2, read, readv, splice, vmsplice, write, writev};
+    let awaits_writer = match wait.call()? {
+        read | readv | preadv2 | splice => true,
+        write | writev | vmsplice => false,
+        _ => return None,
     };
-    write.filter(|_| fifo).map(|write| (wait.inode, write))
+    fifo.then_some((wait.inode, awaits_writer))
 }
 
 /// Returns the pipe ends of an open file. A named pipe has the path of a file.
