@@ -189,10 +189,13 @@ fn no_renice_for_a_real_time_client_of_the_server() {
 fn a_waiter_with_a_worse_priority_is_raised() {
     let (evidence, remedy) = evidence_and_remedy(&[(APP, 139)], &[]);
     assert!(evidence.contains("neighbour runs at nice 0, editor at nice 19"), "{evidence}");
-    assert!(remedy.starts_with("renice -n 0 -p 200 (what waits runs at nice 19)"), "{remedy}");
+    assert!(
+        remedy.starts_with("renice -n 0 -p 200 (the waiting process runs at nice 19)"),
+        "{remedy}"
+    );
     let (_, remedy) = evidence_and_remedy(&[], &[(APP, 5)]);
     assert!(
-        remedy.starts_with("chrt -o -p 0 200 (what waits runs with the idle policy)"),
+        remedy.starts_with("chrt -o -p 0 200 (the waiting process runs with the idle policy)"),
         "{remedy}"
     );
 }

@@ -69,7 +69,7 @@ fn search(places: &[ProgramFolder], name: &str) -> Result<Option<PathBuf>> {
     }
     if let Some(path) = refused {
         bail!(
-            "{} can be written by others than root, so root does not run it; install {name}",
+            "{} is writable by users other than root, so root does not run it; install {name}",
             path.display()
         );
     }

@@ -13,7 +13,7 @@ use std::time::Instant;
 /// Notifications of the recorder.
 pub type Following = FollowingOf<RecorderSocket>;
 
-/// Notifications of a daemon. Each line has the limits of a request.
+/// Notifications of a daemon. Each line is subject to the same limits as a request.
 #[derive(Debug)]
 pub struct FollowingOf<D> {
     client: ClientOf<D>,

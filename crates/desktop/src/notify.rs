@@ -198,7 +198,7 @@ impl Trouble {
         let reason = match self {
             Trouble::Silent => format!(
                 "the notification daemon did not answer within {TIMEOUT:?}; \
-                 see whether it is stopped"
+                 check whether it hangs"
             ),
             Trouble::Other(reason) => reason,
         };

@@ -178,7 +178,7 @@ fn listen(bus: &Connection) -> Result<(SyncSender<Heard>, Receiver<Heard>), zbus
     std::thread::spawn(move || {
         for signal in signals.flatten() {
             if sender.try_send(Some(signal)).is_err() {
-                eprintln!("tipme: too many shortcuts were pressed at a time; press again");
+                eprintln!("tipme: too many shortcuts were pressed at once; press again");
             }
         }
     });

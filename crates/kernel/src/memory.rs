@@ -34,7 +34,7 @@ impl Shares {
         let least = least_chunks(cpus);
         ensure!(
             cpus <= CPUS_MAX,
-            "this machine may have {cpus} CPUs, and no more than {CPUS_MAX} can be recorded"
+            "this machine can have up to {cpus} CPUs, and no more than {CPUS_MAX} can be recorded"
         );
         let needed = least_memory(cpus);
         ensure!(

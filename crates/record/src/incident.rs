@@ -374,7 +374,7 @@ impl StoredBaseline {
     /// Milestone counted by the kernel: the first drawing after a press.
     pub const RESPONSE: &str = "response";
 
-    /// Returns the milestone of the times.
+    /// Returns the milestone that these times belong to.
     pub fn milestone(&self) -> &str {
         if self.milestone.is_empty() { StoredBaseline::RESPONSE } else { &self.milestone }
     }

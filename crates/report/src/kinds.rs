@@ -186,7 +186,7 @@ const ABOUT: [KindWords; 22] = [
         what: "Two threads or programs share something that only one may use at a time (a lock), \
                or one waits for a signal of the other (a condition or semaphore). The other held \
                the lock, or did not signal, while it slept, computed or waited itself.",
-        helps: "Report it to the authors of the other program, with its activity meanwhile. For \
+        helps: "Report it to the authors of the other program, and say what that program was doing at the time. For \
                 lock files: end or finish the other program.",
         see: "strace -f -T -e futex,flock,fcntl -p PID; lslocks for file locks; gdb -p PID for the \
               holder.",
@@ -298,8 +298,7 @@ const ABOUT: [KindWords; 22] = [
                stopped (as Ctrl-S does).",
         helps: "kill -CONT PID continues it; the verdict names what stopped it, and how to thaw a \
                 group.",
-        see: "The column STAT of ps shows T for stopped, t for traced by a debugger; cgroup.freeze \
-              of the group in /proc/PID/cgroup.",
+        see: "The STAT column of ps shows T for stopped and t for traced by a debugger. For a frozen group, read cgroup.freeze of the group in /proc/PID/cgroup.",
         fault: Some("stopped"),
     },
     KindWords {

@@ -7,7 +7,7 @@ use crate::plot::words::{count, number};
 
 /// Maximum length of the line in characters.
 const LINE_MAX: usize = 100;
-/// Numbers of buckets to try, the widest that leaves room for the words first.
+/// Bucket counts to try, starting with the largest that leaves room for the words.
 const COLUMNS: [usize; 5] = [60, 50, 40, 30, 20];
 const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 

@@ -35,7 +35,8 @@ const SLACK_BYTES: u64 = 64 << 10;
 
 const OTHER_USER: &str = "it belongs to another user";
 
-/// A folder of incidents. One process at a time may write to it, ensured by the recorder's lock.
+/// A folder of incidents. Only one process at a time may write to it; the recorder's lock ensures
+/// that.
 #[derive(Clone, Debug)]
 pub struct IncidentFolder {
     path: PathBuf,

@@ -209,8 +209,8 @@ impl Objects {
         }
     }
 
-    /// Returns a key unless the object is a pointer, and a button unless it is a keyboard; an
-    /// unknown object needs a current time stamp.
+    /// Returns a key for a keyboard and a button for a pointer. For an unknown object it is either,
+    /// provided that the time stamp is current.
     fn press(&mut self, word: &WlWord) -> Option<Meaning> {
         let (button, near) = (word.hint & hint::BUTTON != 0, word.hint & hint::NEAR != 0);
         let shape = word.hint & hint::SHAPE;

@@ -74,7 +74,7 @@ fn above(budget: &Budget<'_>, group: &BlameGroup, device: Device) -> BTreeSet<De
     files.filter(|device| *device != Device(0)).chain([device]).collect()
 }
 
-/// Returns `true` if a wait of this kind can be for a write, or for a read.
+/// Returns `true` if a wait of this kind can be for an operation in the given direction.
 fn may_be(kind: CauseKind, write: bool) -> bool {
     match kind {
         CauseKind::PageIn | CauseKind::SwapIn => !write,

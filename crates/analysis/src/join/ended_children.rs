@@ -54,7 +54,7 @@ pub(crate) fn completed(
     })
 }
 
-/// Returns the time of the drawing, or of the end of the client, just after the end of a child.
+/// Returns the time at which the client drew or exited, if that was just after a child exited.
 fn shown_after(recording: &Recording, delivery: &Delivery, child: &Life) -> Option<Nanos> {
     let end = child.until;
     let (lo, hi) = (end.before(SHOWN_MAX), end.after(SHOWN_MAX).min(recording.mark));

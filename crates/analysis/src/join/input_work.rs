@@ -137,8 +137,8 @@ impl<'a> Work<'a> {
         Some(Reached::drawn(drawing, way(&steps, index, sent)))
     }
 
-    /// Returns the first of some drawings that an input, or the release of its button, led to over
-    /// the network, or over processes that were asked and received an answer from there. `blinks`
+    /// Returns the first of the given drawings that an input, or the release of its button, led to
+    /// by way of the network, or of processes that asked a remote host and got its answer. `blinks`
     /// identifies the drawings of a caret.
     pub(crate) fn answered_by_others(
         &self,

@@ -45,8 +45,8 @@ pub(crate) fn found_by_request(
     })
 }
 
-/// Returns the time at which the next packet soon ended the wait of a thread that begins at `at`:
-/// the rest of a message. Packets arrive in the context of any thread.
+/// Returns the time at which a packet ended the wait that begins at `at`, if it came soon enough to
+/// be the rest of the same message. Packets arrive in the context of any thread.
 pub(crate) fn heard_again(recording: &Recording, tid: Tid, at: Nanos) -> Option<Nanos> {
     let span =
         recording.timeline.at(tid, at).filter(|span| span.start == at && in_softirq(span))?;

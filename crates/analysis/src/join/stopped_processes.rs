@@ -128,7 +128,7 @@ fn takes_part(recording: &Recording, stop: &Span, client: Pid, dequeued: &[Nanos
     last.len() >= INPUTS_MIN && taking_part.count() * 100 >= last.len() * PART_PERCENT
 }
 
-/// Returns `true` if a thread wakes one of a process.
+/// Returns `true` if a thread wakes a thread of the given process.
 fn wakes(recording: &Recording, tid: Tid, pid: Pid, lo: Nanos, hi: Nanos) -> bool {
     recording.wakes.by(tid, lo, hi).any(|(at, wakee)| recording.tasks.pid(wakee, at) == pid)
 }

@@ -333,7 +333,7 @@ impl<'a> UserAttention<'a> {
     }
 }
 
-/// Returns the times of a client before another one.
+/// Returns the times of a client before `at`.
 fn before(times: &BTreeMap<Pid, Vec<Nanos>>, client: Pid, at: Nanos) -> &[Nanos] {
     let all = times.get(&client).map_or(&[][..], Vec::as_slice);
     &all[..all.partition_point(|time| *time < at)]

@@ -127,7 +127,7 @@ impl Replies {
         of.filter(move |index| (steps[*index].lo..=steps[*index].hi).contains(&at))
     }
 
-    /// Returns the stretches of other processes that ended shortly before `at`.
+    /// Returns the other processes' stretches of work that ended shortly before `at`.
     pub(super) fn before<'s>(
         &'s self,
         steps: &'s [WorkStep],

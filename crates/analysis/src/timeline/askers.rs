@@ -24,8 +24,8 @@ const ASKED_SHARE: usize = 10;
 const ASKS_MAX: usize = 16;
 
 impl Recording {
-    /// Returns the threads that may have sent a request to a thread while it was held up inside a
-    /// burst, each with the end of its burst, earliest first.
+    /// Returns the threads that may have sent a request to a thread while that thread was held up
+    /// inside a burst, each with the end of the sender's own burst, earliest first.
     pub(crate) fn askers(&self, tid: Tid, burst: &Burst, at: Nanos) -> Vec<(Tid, Nanos)> {
         let mut held_up = self.ended_within(tid, Pause::HeldUp, burst.start, at, SEGMENTS_MAX);
         let before = self.timeline.before(tid, at).map_or(0, |last| last.index);

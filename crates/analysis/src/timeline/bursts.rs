@@ -20,7 +20,7 @@ pub(crate) const FRAME: Nanos = Nanos::from_millis(20);
 /// Maximum number of events considered during one wait for a frame, latest first.
 const INTERRUPTIONS_MAX: usize = 4;
 
-/// Minimum length of a wait with a record, unless it began before the recording.
+/// Minimum length of a recorded wait; a wait that began before the recording may be shorter.
 const DESCRIBED: Nanos = Nanos::from_millis(2);
 
 /// Cause of the begin of a burst.

@@ -86,7 +86,7 @@ impl Tasks {
         }
     }
 
-    /// Adds lives without a held exit record before their id was reused.
+    /// Adds the lives whose exit record is missing because their id was reused.
     fn add_replaced(&mut self, sources: &TaskSources<'_>) {
         let created: BTreeSet<(Tid, Nanos)> =
             sources.forks.iter().map(|fork| (fork.child_tid, fork.head.ts)).collect();

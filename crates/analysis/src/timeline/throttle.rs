@@ -149,7 +149,7 @@ impl QuotaGroup {
         let path = if is_gone { "which is gone" } else { &self.path };
         match self.amount() {
             Some(amount) if self.is_set || is_gone => format!("{path} ({amount})"),
-            Some(amount) => format!("{path} ({amount}; the quota was changed since)"),
+            Some(amount) => format!("{path} ({amount}; the quota has been changed since)"),
             None => path.to_owned(),
         }
     }

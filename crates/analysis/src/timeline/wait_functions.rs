@@ -44,7 +44,7 @@ pub enum Waited {
     Network,
     /// Another process, through a pipe, socket or event counter.
     Peer,
-    /// Unspecified further work: the idle wait of an event loop, a terminal, a work queue.
+    /// Any further work: the idle wait of an event loop, a terminal, a work queue.
     Events,
     /// Unknown purpose.
     Unknown,

@@ -150,10 +150,10 @@ fn of_realtime((tid, standing): Party, tasks: &Tasks) -> String {
 fn of_waiter(contrast: &Contrast) -> Option<String> {
     let ((_, before), (waiter, behind)) = (contrast.by, contrast.waiter);
     if behind.is_idle_policy() {
-        return Some(format!("chrt -o -p 0 {waiter} (what waits runs {})", behind.text()));
+        return Some(format!("chrt -o -p 0 {waiter} (the waiting process runs {})", behind.text()));
     }
     let lowered = behind.is_low() && !before.is_realtime();
-    lowered.then(|| format!("renice -n 0 -p {waiter} (what waits runs {})", behind.text()))
+    lowered.then(|| format!("renice -n 0 -p {waiter} (the waiting process runs {})", behind.text()))
 }
 
 /// Returns `true` if a process neither uses a display nor belongs to the delayed application, so

@@ -267,7 +267,7 @@ pub(crate) fn of_io_limit(limit: &GroupIoLimit, amount: &str) -> String {
     match unit(&limit.folder) {
         Some(unit) => {
             format!(
-                "lift the limit: systemctl {unit} {property}= (or, where systemd did not set it, raise {file})"
+                "lift the limit: systemctl {unit} {property}= (or, where systemd did not set it, raise the value in {file})"
             )
         }
         None => format!("raise {file}: it allows {amount}"),

@@ -159,7 +159,7 @@ pub(crate) fn remedy(budget: &Budget<'_>, group: &BlameGroup, culprit: &Culprit)
             Culprit::Process { pid, comm, .. }
                 if *pid != held.0 && budget.recording.tasks.has_ended(Tid(*pid)) =>
             {
-                format!("find out what runs {comm} on it; this one (pid {pid}) has ended")
+                format!("find out what attaches {comm} to it; this instance (pid {pid}) has ended")
             }
             Culprit::Process { pid, comm, .. } if *pid != held.0 => {
                 format!("continue it in {comm} (pid {pid}), or end {comm}")

@@ -12,7 +12,7 @@ pub(super) fn section(scene: &Scene) -> Markup {
     html! {
         @if !scene.jobs.is_empty() {
             section aria-labelledby="jobs" {
-                h2 #jobs { "Use of the machine meanwhile" }
+                h2 #jobs { "What else the machine did" }
                 div.wide tabindex="0" role="group" aria-label="Jobs" {
                     table {
                         thead { tr {
