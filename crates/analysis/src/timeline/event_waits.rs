@@ -211,7 +211,12 @@ impl Recording {
             Some(event_wait) => event_wait || polls(wait) && !is_lone(wait),
             // A futex shared between processes is used to wait for their answer.
             None if kind == Waited::Events => true,
-            None => is_condition(wait) && is_private_futex(wait) && !self.awaits_child(span),
+            None => {
+                is_condition(wait)
+                    && is_private_futex(wait)
+                    && !self.awaits_child(span)
+                    && !self.is_last_retry(span)
+            }
         }
     }
 

@@ -90,6 +90,14 @@ impl Recording {
         }
     }
 
+    /// Returns `true` for the last of several waits for a lock, each longer than the one before: the
+    /// thread rests only after it.
+    pub(crate) fn is_last_retry(&self, span: &Span) -> bool {
+        let tries = self.tries(span);
+        let before = &tries[..tries.len().saturating_sub(1)];
+        before.len() >= RETRIES_MIN && take_longer(before)
+    }
+
     /// Returns the next wait after one that timed out, if it was too short for a record and the
     /// thread that ended it had been working since the earlier one began.
     fn short_try(&self, before: &Span, wait: &Wait) -> Option<Span> {
