@@ -48,7 +48,7 @@ const OWNED: [(&str, &[&str]); 7] = [
 ];
 
 /// External crates that do no I/O by themselves, so that the pure crates may use them.
-const PURE_OUTSIDE: [&str; 12] = [
+const PURE_OUTSIDE: [&str; 13] = [
     "anstyle",
     "base64",
     "fastrand",
@@ -58,6 +58,7 @@ const PURE_OUTSIDE: [&str; 12] = [
     "serde",
     "serde_json",
     "sha2",
+    "syscalls",
     "textwrap",
     "thiserror",
     "zerocopy",

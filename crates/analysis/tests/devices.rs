@@ -269,7 +269,7 @@ fn a_limit_on_io_that_was_reached_is_named_and_how_it_is_lifted() {
     ];
     assert_eq!(finding.evidence[1..3], limits);
     let lift = "lift the limit: systemctl set-property user.slice IOReadBandwidthMax= (or, where \
-                systemd did not set it, raise /sys/fs/cgroup/user.slice/io.max)";
+                systemd did not set it, raise the value in /sys/fs/cgroup/user.slice/io.max)";
     assert_eq!(finding.remedy, lift);
 }
 

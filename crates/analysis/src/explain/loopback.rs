@@ -52,7 +52,8 @@ impl Recording {
                     .filter(|by| is_loopback(wait) || self.was_asked(*by, &span));
             }
             if let Some(by) = span.task_waker().filter(|_| index > first) {
-                return Some(by);
+                let kernel = self.tasks.life(by, span.end).is_some_and(|life| life.is_kernel());
+                return (!kernel).then_some(by);
             }
             if span.task_waker().is_some() {
                 return None;

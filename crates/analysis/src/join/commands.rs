@@ -9,6 +9,7 @@ use crate::join::answer::{Interaction, Reached, Task};
 use crate::join::drawing_cause::Hop;
 use crate::join::inputs::Delivery;
 use crate::join::starts::first_window;
+use crate::timeline::packets::in_softirq;
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
 use crate::timeline::tasks::Life;
@@ -29,6 +30,9 @@ const WRITTEN_MAX: Nanos = Nanos::from_millis(2);
 
 /// Maximum time for which a multiplexer holds a key.
 const RELAYED_MAX: Nanos = Nanos::from_millis(50);
+
+/// Maximum time for which it holds back a key that may begin a sequence, such as Escape.
+const HELD_MAX: Nanos = Nanos::from_secs(3);
 
 /// Maximum number of wakeups considered by the thread that received a key.
 const WAKES_MAX: usize = 64;
@@ -213,7 +217,7 @@ fn read(
     let (end, tid) = shown_below(recording, reader, woken, end).unwrap_or((end, reader));
     let (end, tid) = read_below(recording, reader, woken, end).unwrap_or((end, tid));
     let here = Way { end, hops: vec![Hop::new(tid, written, end)] };
-    let relayed = relayed(recording, reader, woken, relays).map(|mut way| {
+    let relayed = relayed(recording, reader, woken, relays).into_iter().map(|mut way| {
         let lo = way.hops.last().map_or(woken, |hop| hop.lo);
         way.hops.push(Hop::new(reader, written, lo));
         way
@@ -223,21 +227,41 @@ fn read(
 
 /// Returns the ways on over a reader that writes to another terminal, or wakes a thread of another
 /// process that does.
-fn relayed(
-    recording: &Recording,
-    reader: Tid,
-    woken: Nanos,
-    relays: usize,
-) -> impl Iterator<Item = Way> {
-    let until = if relays == 0 { woken } else { woken.after(RELAYED_MAX) };
+fn relayed(recording: &Recording, reader: Tid, woken: Nanos, relays: usize) -> Vec<Way> {
+    if relays == 0 {
+        return Vec::new();
+    }
+    let until = woken.after(RELAYED_MAX);
     let own = recording.tasks.pid(reader, woken);
-    let itself = std::iter::once((woken, reader)).filter(move |_| relays > 0);
     let wakes = recording.wakes.by(reader, woken, until);
-    let others = wakes.filter(move |(at, wakee)| recording.tasks.pid(*wakee, *at) != own);
-    let writers = itself.chain(others).filter(|(_, tid)| recording.terminals.writes(*tid));
-    writers.flat_map(move |(at, writer)| {
-        follow(recording, writer, at, at.after(RELAYED_MAX), relays.saturating_sub(1))
-    })
+    let others = wakes.filter(|(at, wakee)| recording.tasks.pid(*wakee, *at) != own);
+    let all = std::iter::once((woken, reader)).chain(others);
+    let writers = all.filter(|(_, tid)| recording.terminals.writes(*tid));
+    let mut ways: Vec<Way> = writers
+        .flat_map(|(at, writer)| follow(recording, writer, at, at.after(RELAYED_MAX), relays - 1))
+        .collect();
+    let keys = recording.terminals.written_to(reader, Nanos(0), woken).next();
+    let keyboard = keys.map(|(writer, at)| recording.tasks.pid(writer, at));
+    let is_further = |way: &Way| {
+        let next = way.hops.last().map(|hop| recording.tasks.pid(hop.tid, hop.lo));
+        next != keyboard
+    };
+    if !ways.iter().any(is_further) {
+        let held = held_until(recording, reader, woken).into_iter();
+        let later =
+            held.flat_map(|at| follow(recording, reader, at, at.after(RELAYED_MAX), relays - 1));
+        ways.extend(later.filter(is_further));
+    }
+    ways
+}
+
+/// Returns the time at which a timer woke a reader from its next wait: it may have held a key back
+/// until then, as the beginning of a sequence.
+fn held_until(recording: &Recording, reader: Tid, woken: Nanos) -> Option<Nanos> {
+    let rests = recording.pause_after(reader, woken, Pause::EventWait);
+    let span = recording.timeline.at(reader, rests).filter(Span::is_blocked)?;
+    let timed = span.task_waker().is_none() && !in_softirq(&span) && span.end < recording.mark;
+    (timed && span.length() <= HELD_MAX).then_some(span.end)
 }
 
 /// Returns the time at which the reader, which waited for its terminal or was stopped, got the
@@ -300,7 +324,10 @@ fn read_below(
     let ready = fellows.chain(quiet).filter_map(|tid| {
         let life = recording.tasks.life(tid, end)?;
         let below = life.pid != shell && recording.tasks.descends(life.pid, shell, end);
-        below.then(|| {
+        // A program that ended before anything was typed did not wait for that.
+        let typed = || recording.terminals.written_to(reader, life.from, life.until);
+        let takes = life.until >= end || typed().next().is_some();
+        (below && takes).then(|| {
             (
                 recording.pause_after(tid, life.from.after(Nanos(1)).max(woken), Pause::EventWait),
                 tid,

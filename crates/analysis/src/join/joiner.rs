@@ -3,13 +3,13 @@
 
 use crate::decode::messages::{PartPlace, Side};
 use crate::decode::parts::Part;
-use crate::join::answer::{COMPLETED, Interaction, Join, Reached};
+use crate::join::answer::{COMPLETED, Interaction, Join, NOTICED, Reached};
 use crate::join::asked_others::{AskedOthers, HITCH, paused_before};
 use crate::join::drawing_cause::{Hop, InputBurst, Receipts, Steps, Trace};
 use crate::join::input_work::{AskedAnswer, Work};
 use crate::join::inputs::Delivery;
-use crate::join::late_answers::{self, AnsweringThreads};
-use crate::join::milestones::Handling;
+use crate::join::late_answers::{self, AnsweringThreads, worked_below};
+use crate::join::milestones::{Handling, LONGER};
 use crate::join::server_drawings::{Drawing, drawing};
 use crate::join::starts::Presses;
 use crate::timeline::bursts::FRAME;
@@ -28,6 +28,9 @@ const HOT_KEY: Nanos = Nanos::from_secs(1);
 
 /// Minimum number of answered inputs of a client, for a missing answer to mean anything.
 const ANSWERED_MIN: usize = 3;
+
+/// Maximum time from the end of some work to the drawing of its result.
+const SHOWN_WITHIN: Nanos = Nanos::from_millis(100);
 
 /// State of the search for one input's answer.
 #[derive(Clone, Default)]
@@ -271,7 +274,10 @@ impl<'a> Joiner<'a> {
         let found = self.answer(self.deliveries[index], Join::Exact, drawing, hops, answer.burst);
         let completed =
             self.asked(index).then(|| self.others().completed(&self.deliveries[index], found.end));
-        let completed = completed.flatten().or_else(|| self.late(index, answer.burst?));
+        let completed = completed
+            .flatten()
+            .or_else(|| self.late(index, answer.burst?))
+            .or_else(|| self.worked(index, answer.burst?, found.end));
         Some(Interaction { later: completed.into_iter().collect(), ..found })
     }
 
@@ -338,6 +344,24 @@ impl<'a> Joiner<'a> {
         let next = self.dequeued_presses(index + 1).find(|next| *next > at);
         let own = next.is_none_or(|next| drawing.sent <= next) && drawing.end < self.recording.mark;
         own.then(|| Reached::drawn(drawing, since(hops, at)))
+    }
+
+    /// Returns the last drawing that a key or click caused, if programs below the client, which had
+    /// rested, began to work with the input and worked until then.
+    fn worked(&self, index: usize, burst: (Tid, Nanos), responded: Nanos) -> Option<Reached> {
+        let delivery = self.deliveries[index];
+        let (at, _) = delivery.dequeued.filter(|_| delivery.class != InputClass::Motion)?;
+        let (place, _) = self.last.get(&burst)?;
+        let drawing = drawing(self.recording, *place)?;
+        let [took, response] = [drawing.end, responded].map(|end| end.since(delivery.input));
+        let next = self.dequeued_presses(index + 1).find(|next| *next > at);
+        if took < NOTICED.max(Nanos(LONGER * response.0))
+            || next.is_some_and(|next| next < drawing.sent)
+        {
+            return None;
+        }
+        let (until, hops) = worked_below(self.recording, delivery.client, at)?;
+        (until.after(SHOWN_WITHIN) >= drawing.sent).then(|| Reached::drawn(drawing, hops))
     }
 
     fn inexact(&self, index: usize) -> Option<Interaction> {

@@ -5,12 +5,16 @@ use crate::join::drawing_cause::Hop;
 use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
 use crate::timeline::restless::GAP;
+use crate::timeline::threads::ThreadState;
 use crate::timeline::waits::Waited;
 use std::collections::{BTreeMap, BTreeSet};
 use tipme_record::{Nanos, Pid, Tid};
 
 /// Maximum number of steps from thread to thread in one search.
 const STEPS_MAX: usize = 256;
+
+/// Maximum time, in gaps, from the receipt of an input to the work that it begins.
+const BEGUN_WITHIN: u64 = 20;
 
 /// Thresholds for a usual answering thread: minimum number of answers with the thread on their way,
 /// and minimum share of them, one in `ANSWERS_SHARE`.
@@ -63,21 +67,49 @@ impl AnsweringThreads {
                 && !recording.is_read_by_another(*tid, lo, hi)
         });
         let tids: Vec<Tid> = answering.collect();
-        let (mut at, mut hops) = (lo, Vec::new());
-        for _ in 0..STEPS_MAX {
-            if at.after(GAP) >= hi {
-                hops.reverse();
-                return Some(hops);
-            }
-            let busy = busy_until(recording, &tids, at)
-                .or_else(|| busy_until(recording, &tids, at.after(GAP)));
-            let (until, tid) = busy?;
-            let until = until.max(at.after(Nanos(1)));
-            hops.push(Hop::new(tid, at, until.min(hi)));
-            at = until;
-        }
-        None
+        let (until, hops) = busy_from(recording, &tids, lo, hi);
+        (until.after(GAP) >= hi).then_some(hops)
     }
+}
+
+/// Returns the end of the work that the programs below a client began soon after a time at which
+/// all of them rested, and their threads, each for the time it was busy, latest first.
+pub(crate) fn worked_below(
+    recording: &Recording,
+    client: Pid,
+    lo: Nanos,
+) -> Option<(Nanos, Vec<Hop>)> {
+    let all = recording.descendants().threads(client).iter().copied();
+    let below: Vec<Tid> =
+        all.filter(|tid| recording.tasks.pid(*tid, recording.mark) != client).collect();
+    let runs = |tid: &Tid| {
+        let span = recording.timeline.at(*tid, lo);
+        span.is_some_and(|span| {
+            matches!(span.segment.state, ThreadState::Running | ThreadState::Runnable)
+        })
+    };
+    if below.iter().any(runs) {
+        return None;
+    }
+    let mut starts = (0..BEGUN_WITHIN).map(|gaps| lo.after(Nanos(gaps * GAP.0)));
+    let from = starts.find(|at| busy_until(recording, &below, *at).is_some())?;
+    Some(busy_from(recording, &below, from, recording.mark))
+}
+
+/// Returns the time until which some of the threads are busy from `lo` on, at most `hi`, apart from
+/// short gaps, and those threads, latest first.
+fn busy_from(recording: &Recording, tids: &[Tid], lo: Nanos, hi: Nanos) -> (Nanos, Vec<Hop>) {
+    let (mut at, mut hops) = (lo, Vec::new());
+    while at.after(GAP) < hi && hops.len() < STEPS_MAX {
+        let busy =
+            busy_until(recording, tids, at).or_else(|| busy_until(recording, tids, at.after(GAP)));
+        let Some((until, tid)) = busy else { break };
+        let until = until.max(at.after(Nanos(1)));
+        hops.push(Hop::new(tid, at, until.min(hi)));
+        at = until;
+    }
+    hops.reverse();
+    (at, hops)
 }
 
 /// Returns the threads on the way of most answers, given the ways back to the inputs.

@@ -267,7 +267,7 @@ fn is_at(recording: &Recording, tid: Tid, at: Nanos, event_waits: &BTreeSet<Sign
 
 /// Factor of a response latency from which on a later milestone is reported in its place, and the
 /// factor for the response of a later input.
-const LONGER: u64 = 3;
+pub(crate) const LONGER: u64 = 3;
 const MOST: u64 = 2;
 
 /// Adds late milestones after the response, and inputs without an answer that were handled late.

@@ -12,7 +12,7 @@ use crate::timeline::recording::Recording;
 use crate::timeline::threads::{Span, ThreadState};
 use crate::timeline::waits::{
     HARD_INTERRUPT, LIMITED, Signature, UNLIMITED, Waited, awaits_signal, is_condition, is_futex,
-    is_lone, is_private_futex, is_terminal_file, polls, reads, signature,
+    is_lone, is_private_futex, is_terminal_file, polls, reads,
 };
 use std::collections::{HashMap, HashSet};
 use tipme_record::records::Wait;
@@ -151,17 +151,6 @@ fn blocked_before(recording: &Recording, tid: Tid, at: Nanos) -> Option<Span> {
 impl Recording {
     fn event_waits(&self) -> &EventWaits {
         self.event_waits.get_or_init(|| learn(self))
-    }
-
-    /// Returns the signature that distinguishes a wait from the others of its thread.
-    pub fn signature(&self, wait: &Wait) -> Signature {
-        signature(wait, self.polls.files(wait).first().map(|file| file.inode))
-    }
-
-    /// Returns the signature of a blocked span, if its wait is recorded.
-    pub(crate) fn waits_in(&self, span: &Span) -> Option<Signature> {
-        let wait = self.waits.find(span).filter(|_| span.is_blocked());
-        wait.map(|wait| self.signature(wait))
     }
 
     /// Returns `true` if events usually end this wait of a thread; `None` if its event waits are

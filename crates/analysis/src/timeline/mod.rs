@@ -42,6 +42,7 @@ pub(crate) mod terminals;
 pub(crate) mod thread_times;
 pub(crate) mod threads;
 pub(crate) mod throttle;
+mod tries;
 pub(crate) mod wait_functions;
 pub(crate) mod waits;
 pub(crate) mod wakes;

@@ -391,7 +391,7 @@ mod tests {
         assert_eq!(group(Some(known.clone()), ms(5)).text(), "/a (5 ms per 100 ms)");
         for changed in [raised, lifted] {
             let text = group(Some(changed), ms(5)).text();
-            assert_eq!(text, "/a (5 ms per 100 ms; the quota was changed since)");
+            assert_eq!(text, "/a (5 ms per 100 ms; the quota has been changed since)");
         }
         assert_eq!(group(Some(known), NO_QUOTA).text(), "/a");
         assert_eq!(group(None, Nanos(1_500_000)).text(), "which is gone (1.5 ms per 100 ms)");

@@ -26,6 +26,7 @@ fn usual_kind(call: SystemCall) -> Waited {
         | Call::sync
         | Call::sync_file_range
         | Call::syncfs => Waited::Fsync,
+        Call::io_getevents | Call::io_pgetevents => Waited::Disk,
         Call::flock => Waited::FileLock,
         Call::futex | Call::futex_waitv => Waited::Futex,
         Call::vfork | Call::wait4 | Call::waitid => Waited::Child,
@@ -59,6 +60,9 @@ const FUTEX_OPERATION: u64 = 0x7f;
 const FUTEX_WAIT: u64 = 0;
 const FUTEX_WAIT_BITSET: u64 = 9;
 const FUTEX_WAITERS: u32 = 0x8000_0000;
+const FUTEX_OWNER: u32 = 0x3fff_ffff;
+/// Maximum thread id of Linux (PID_MAX_LIMIT).
+const OWNER_MAX: u32 = 4_194_304;
 /// Lock word of a held and contended lock in the C library, GLib and Rust.
 const LOCKED: u32 = 2;
 const FUTEX_PRIVATE: u64 = 0x80;
@@ -319,7 +323,8 @@ fn file_kind(wait: &Wait) -> Waited {
 /// waiters.
 pub(crate) fn is_condition(wait: &Wait) -> bool {
     let (operation, value) = (wait.args[1] & FUTEX_OPERATION, wait.args[2] as u32);
-    let counts = value != LOCKED && value & FUTEX_WAITERS == 0;
+    let has_owner = value & FUTEX_WAITERS != 0 && value & FUTEX_OWNER <= OWNER_MAX;
+    let counts = value != LOCKED && !has_owner;
     is_futex(wait) && (operation == FUTEX_WAIT_BITSET || operation == FUTEX_WAIT && counts)
 }
 

@@ -60,7 +60,7 @@ pub(crate) fn examine(
     let begun = begun(&recording, answer);
     let explain = |problem| explained(incident, &recording, problem, begun.clone());
     let side = |side| problems(&recording, &joined, options, answer.map(|at| (at, side)));
-    let ranked = rank(enough(side(AnswerSide::After)?.into_iter().map(explain)), recording.mark);
+    let ranked = ranked(&recording, side(AnswerSide::After)?, explain);
     let candidates = candidates(&ranked);
     let is_new = answer.is_none() || !candidates.is_empty();
     let before = if is_new { Vec::new() } else { side(AnswerSide::Before)? };
@@ -114,6 +114,22 @@ fn enough(problems: impl Iterator<Item = Explained>) -> Vec<Explained> {
         }
     }
     explained
+}
+
+/// Explains problems, and puts the one to report first. Where none has a cause, but a user marked,
+/// shorter waits count as well.
+fn ranked(
+    recording: &Recording,
+    mut problems: Vec<Problem>,
+    explain: impl Fn(Problem) -> Explained,
+) -> Vec<Explained> {
+    let found = rank(enough(problems.iter().cloned().map(&explain)), recording.mark);
+    let silent = found.iter().all(|(_, verdict)| verdict.findings.is_empty());
+    if !silent || recording.is_marked_automatically() {
+        return found;
+    }
+    problems.iter_mut().for_each(Problem::lower_threshold);
+    rank(enough(problems.into_iter().map(explain)), recording.mark)
 }
 
 fn is_unusual((_, verdict): &Explained) -> bool {

@@ -95,7 +95,7 @@ impl Problem {
 
     /// Lowers the threshold to that of an input that is not handled: where nothing lasted longer,
     /// the user marked because of a shorter wait.
-    fn lower_threshold(&mut self) {
+    pub(crate) fn lower_threshold(&mut self) {
         self.threshold = self.threshold.min(NOTICED);
     }
 
