@@ -21,7 +21,7 @@ class Measurement:
     def file(self):
         """File that the command writes, if it is a `make` command."""
         vm = f"docs/results/vm/{self.name.removeprefix('vm-')}.json"
-        return (vm if self.name.startswith("vm-") else "docs/overhead.md") if self.command.startswith("make ") else None
+        return (vm if self.name.startswith("vm-") else "docs/results/overhead.md") if self.command.startswith("make ") else None
 
 
 @dataclasses.dataclass(frozen=True)
