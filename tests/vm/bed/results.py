@@ -14,7 +14,7 @@ from .places import say
 
 OK, FAILED, ABSENT = "ok", "FAILED", "absent"
 # Longest detail in the document.
-DETAIL_MAX = 160
+DETAIL_MAX = 120
 
 
 def shortened(detail):
