@@ -47,11 +47,11 @@ fn printed(words: &[&str]) -> String {
 }
 
 /// A list in a help text: its title, and its entries with descriptions.
-type List = (String, Vec<(String, String)>);
+type HelpList = (String, Vec<(String, String)>);
 
 /// Returns the lists of a help text.
-fn lists(help: &str) -> Vec<List> {
-    let mut lists: Vec<List> = Vec::new();
+fn lists(help: &str) -> Vec<HelpList> {
+    let mut lists: Vec<HelpList> = Vec::new();
     let mut is_list = false;
     for line in help.lines().filter(|line| !line.is_empty()) {
         let text = line.trim_start();
