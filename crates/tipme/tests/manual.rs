@@ -28,8 +28,9 @@ const SHARED_BY: usize = 3;
 /// Largest indentation of the first line of an option.
 const OPTION_INDENT: usize = 6;
 
-/// Incident of the examples: its id, and the golden incident in its place.
+/// Incident of the examples by id, a copy of it, and the golden incident in their place.
 const EXAMPLE: &str = "20260131T230000.000Z";
+const COPY: &str = "hang";
 const GOLDEN: &str = "tests/golden/field-bash-flock.tipme";
 /// Verbs of which the examples are run, not only parsed.
 const RUN: [&str; 5] = ["diagnose", "report", "incidents", "scrub", "schema"];
@@ -189,16 +190,18 @@ fn commands(page: &str) -> Vec<Vec<String>> {
 /// Runs a command with an incident in the state folder of a recorder.
 fn run(words: &[String]) {
     let place = TempDir::new().unwrap();
-    let folder = place.path().join("incidents");
-    fs::create_dir(&folder).unwrap();
-    fs::copy(repository().join(GOLDEN), folder.join(format!("{EXAMPLE}.tipme"))).unwrap();
+    let [folder, work] = ["incidents", "work"].map(|name| place.path().join(name));
+    for (folder, name) in [(&folder, EXAMPLE), (&work, EXAMPLE), (&work, COPY)] {
+        fs::create_dir_all(folder).unwrap();
+        fs::copy(repository().join(GOLDEN), folder.join(format!("{name}.tipme"))).unwrap();
+    }
     let state = place.path().to_str().unwrap();
     let mut command = tipme();
-    command.args(words.iter().map(|word| word.replace("/var/lib/tipme", state)));
+    command.current_dir(&work).args(words.iter().map(|word| word.replace("/tmp", state)));
     if ["diagnose", "report", "incidents"].contains(&words[0].as_str()) {
         command.args(["--state-dir", state]);
     }
-    let (code, text) = said(command.current_dir(place.path()).output().unwrap());
+    let (code, text) = said(command.output().unwrap());
     assert_eq!(code, Some(0), "tipme {}: {text}", words.join(" "));
 }
 
