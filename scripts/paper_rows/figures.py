@@ -43,7 +43,8 @@ class Figure:
         return self.unit in ("ns", "µs", "ms", "s", "MiB", "ms/min") and not self.bar
 
     def shown(self, value, unit=True):
-        return "-" if value is None else f"{value:,.{self.digits}f} {self.unit if unit else ''}".strip()
+        space = "" if self.unit.startswith("%") else " "
+        return "-" if value is None else f"{value:,.{self.digits}f}{space}{self.unit if unit else ''}".strip()
 
     def misses(self, value):
         sign, limit = (self.bar or "<= inf").split()
