@@ -44,9 +44,10 @@ def row_table(row):
     return "".join(f"{line}\n" for line in lines)
 
 
-def conditions():
-    """Returns date, commits and machine of the last runs."""
-    last_runs = [run for name in MEASUREMENTS for run in store.runs(name)[-1:]]
+def conditions(rows):
+    """Returns date, commits and machines of the last runs behind these rows."""
+    names = {one.measurement for one in FIGURES if one.row in rows and not one.is_absolute}
+    last_runs = [run for name in MEASUREMENTS if name in names for run in store.runs(name)[-1:]]
     days, commits, machines = (sorted({run[key][:length] for run in last_runs}) for key, length in (("date", 10), ("commit", 8), ("machine", None)))
     return f"{' to '.join(dict.fromkeys((days[0], days[-1])))}, commit {', '.join(commits)}; {'; '.join(machines)}.\n"
 
@@ -54,7 +55,8 @@ def conditions():
 def text(document):
     """Returns a page with its tables filled in."""
     filled = PLACE.sub(lambda place: place[1] + row_table(place[2]), document.read_text())
-    return RUNS.sub(lambda place: place[1] + conditions(), filled)
+    rows = {row for _, row in PLACE.findall(filled)}
+    return RUNS.sub(lambda place: place[1] + conditions(rows), filled)
 
 
 def part(name):
