@@ -16,7 +16,7 @@ AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo -E env "PATH=$(PATH)" "HOME=$(H
 # What root's cargo wrote belongs to the caller again.
 GIVE_BACK := $(if $(AS_ROOT),|| status=$$?; sudo chown -R "$$(id -u):$$(id -g)" "$(TARGET)"; exit $${status:-0})
 
-.PHONY: help deps bench-deps selftest-deps test-deps build demo selftest test lint install uninstall bench-recorder bench-timer papers-deps papers check-window check-auto-build check-auto manager-cost-build check-manager vm test-vm measure-vm field-deps field labels replay desktops desktops-deps fuzz fuzz-guided deny advisories licences sbom clean
+.PHONY: help docs deps bench-deps selftest-deps test-deps build demo selftest test lint install uninstall bench-recorder bench-timer papers-deps papers check-window check-auto-build check-auto manager-cost-build check-manager vm test-vm measure-vm field-deps field labels replay desktops desktops-deps fuzz fuzz-guided deny advisories licences sbom clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 18
@@ -45,7 +45,7 @@ build: ## build target/release/tipme and tipme-lab
 demo: deps build ## a hitch on a private display, diagnosed (under a minute)
 	$(AS_ROOT) $(TIPME) demo $(DEMO)
 
-selftest: selftest-deps build ## known faults, each diagnosed and checked; writes the table in docs/method.md
+selftest: selftest-deps build ## known faults, each diagnosed and checked; writes the table in docs/results/selftest.md
 	@$(AS_ROOT) scripts/mount-kernel-fs
 	$(AS_ROOT) scripts/run-selftest $(TIPME) --repeat 5 $(SELFTEST)
 
@@ -68,6 +68,15 @@ install: ## install both programs below PREFIX (/usr/local), with services, sess
 uninstall: ## remove what install brought; incidents and settings stay
 	scripts/install-files --remove "$(PREFIX)" "$(DESTDIR)"
 
+# In Debian 12 there is no mdbook. It stays below target, so that nothing is installed.
+MDBOOK_VERSION := 0.5.4
+MDBOOK := $(TARGET)/tools/$(MDBOOK_VERSION)/bin/mdbook
+docs: $(MDBOOK) ## the manual as a book: target/book/index.html (builds mdbook the first time)
+	scripts/make-book $(MDBOOK) $(TARGET)/book
+
+$(MDBOOK):
+	cargo install mdbook --version $(MDBOOK_VERSION) --locked --no-default-features --features search --root $(TARGET)/tools/$(MDBOOK_VERSION)
+
 .PHONY: deb-deps deb check-deb check-deb-vm picture
 deb-deps:
 	@scripts/install-deps debhelper lintian appstream desktop-file-utils python3
@@ -80,13 +89,13 @@ check-deb: deb-deps build ## the packages: contents, and their life in a clean D
 	tests/package/run contents $(TIPME)
 	$(AS_ROOT) tests/package/run life $(TIPME)
 
-check-deb-vm: deb ## the package in a guest with systemd, set up and used with a real keyboard (see docs/vm.md)
+check-deb-vm: deb ## the package in a guest with systemd, set up and used with a real keyboard (see docs/internals/test-bed.md)
 	$(AS_ROOT) tests/vm/run package --deb "$$(ls -t $(TARGET)/debian/tipme_*.deb | head -n 1)" $(VM)
 
 picture: build ## the picture of README.md, made again
 	$(AS_ROOT) scripts/make-picture $(TIPME) docs/pictures/verdict.png
 
-bench-recorder: bench-deps build ## cost of recording beside ftrace and perf; writes docs/overhead.md
+bench-recorder: bench-deps build ## cost of recording beside ftrace and perf; writes docs/results/overhead.md
 	@$(AS_ROOT) scripts/mount-kernel-fs
 	$(AS_ROOT) scripts/bench-recorder --tipme $(TIPME) $(BENCH)
 
@@ -97,7 +106,7 @@ bench-timer: bench-deps build ## periodic wake-ups beside cyclictest
 papers-deps:
 	@scripts/install-deps python3 mousepad sway foot libreoffice-writer libreoffice-impress libreoffice-gtk3
 
-papers: deps papers-deps build $(if $(or $(filter S5,$(ROWS)),$(if $(ROWS)$(MEASURE),,all)),manager-cost-build) $(if $(filter T11,$(ROWS)),check-auto-build) ## what the four papers measured, beside our figures (50 minutes; ROWS="J1 E6", MEASURE=no, PAPERS=--again; T11 only where it is named); writes docs/papers.md
+papers: deps papers-deps build $(if $(or $(filter S5,$(ROWS)),$(if $(ROWS)$(MEASURE),,all)),manager-cost-build) $(if $(filter T11,$(ROWS)),check-auto-build) ## what the four papers measured, beside our figures (50 minutes; ROWS="J1 E6", MEASURE=no, PAPERS=--again; T11 only where it is named); writes docs/papers
 	@$(AS_ROOT) scripts/mount-kernel-fs
 	$(AS_ROOT) scripts/papers --tipme $(TIPME) $(if $(ROWS),--rows "$(ROWS)") $(if $(MEASURE),--measure $(MEASURE)) $(PAPERS) $(GIVE_BACK)
 
@@ -121,14 +130,14 @@ manager-cost-build:
 check-manager: deps manager-cost-build ## how soon the manager's knobs follow the focus, and what it costs
 	$(AS_ROOT) scripts/check-manager $(GIVE_BACK)
 
-vm: ## build the virtual test bed below ~/.cache/tipme-vm (see docs/vm.md)
+vm: ## build the virtual test bed below ~/.cache/tipme-vm (see docs/internals/test-bed.md)
 	$(AS_ROOT) tests/vm/run build
 
-test-vm: ## the main job in guests with kernel 6.1 and 6.18; writes the tables in docs/vm.md
+test-vm: ## the main job in guests with kernel 6.1 and 6.18; writes docs/results/test-bed.md
 	PYTHONDONTWRITEBYTECODE=1 python3 -m unittest discover -t tests/vm -s tests/vm/bed
 	$(AS_ROOT) tests/vm/run test --tipme $(TIPME) $(VM)
 
-measure-vm: ## what the manager is worth in a guest with little memory (an hour and a quarter), and with either kernel; writes the figures in docs/vm.md
+measure-vm: ## what the manager is worth in a guest with little memory (an hour and a quarter), and with either kernel; writes docs/results/test-bed.md
 	$(AS_ROOT) tests/vm/run measure --tipme $(TIPME) $(VM)
 
 field-deps:

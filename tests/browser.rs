@@ -287,7 +287,7 @@ mod browser {
         machine.switch(end, 1, APP, 0).draw(end + 1_000).incident(end + 1_000_000)
     }
 
-    /// Opens `TIPME_RECORDS` records in a release build: the figures of docs/report.md.
+    /// Opens `TIPME_RECORDS` records in a release build: the figures of docs/reference/page.md.
     #[test]
     fn many_records_open_as_quickly_as_few() {
         let records = std::env::var("TIPME_RECORDS")

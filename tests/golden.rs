@@ -130,6 +130,17 @@ mod golden {
     }
 
     #[test]
+    fn every_kind_is_in_the_manual() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reference/kinds.md");
+        let text = std::fs::read_to_string(page).expect("the page is there");
+        let missing: Vec<&CauseKind> = CauseKind::CAUSES
+            .iter()
+            .filter(|kind| !text.contains(&format!("`{}`", kind.name())))
+            .collect();
+        assert!(missing.is_empty(), "docs/reference/kinds.md lacks {missing:?}");
+    }
+
+    #[test]
     fn nothing_is_found_in_calm_sessions() {
         let calm = of_the_field(true);
         assert!(calm.len() >= 4, "only {} calm sessions", calm.len());

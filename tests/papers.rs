@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Output of `make papers`: docs/papers.md. Measures nothing.
+//! Output of `make papers`: docs/papers. Measures nothing.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -23,6 +23,9 @@ mod files;
 #[path = "tidy/imports.rs"]
 mod imports;
 #[cfg(test)]
+#[path = "tidy/manual.rs"]
+mod manual;
+#[cfg(test)]
 #[path = "tidy/names.rs"]
 mod names;
 #[cfg(test)]

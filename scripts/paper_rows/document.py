@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Tables, charts and appendix of docs/papers.md, from the stored runs."""
+"""Tables, charts and appendix of docs/papers, from the stored runs."""
 
 import re
 
@@ -7,14 +7,14 @@ from . import charts, store
 from .figures import FIGURES, MEASUREMENTS
 from .published import CHARTS
 
-DOCUMENT, APPENDIX = store.ROOT / "docs/papers.md", store.ROOT / "docs/results/papers.md"
+DOCUMENTS, APPENDIX = sorted((store.ROOT / "docs/papers").glob("*.md")), store.ROOT / "docs/results/papers.md"
 PLACE = re.compile(r"(<!-- figures (\w+) -->\n)(?:\|.*\n)*(?=\n)")
 RUNS = re.compile(r"(<!-- runs -->\n).*\n")
 HEAD = """# The papers: absolute times, and the last run of each measurement
 
-Written by `make papers`, like [papers.md](../papers.md), which has ratios and bars. Times and sizes depend on the machine in
-the line above them. *All runs*: smallest and largest value of the runs in [papers](papers), and their number, on any
-machine.
+Written by `make papers`, like the tables of [the papers](../papers/README.md), which have ratios and bars. Times and sizes
+depend on the machine in the line above them. *All runs*: smallest and largest value of the kept runs on any machine, and their
+number.
 """
 
 
@@ -37,24 +37,26 @@ def here(figure):
 
 
 def row_table(row):
-    """Returns the table below a row in papers.md."""
-    lines = ["| figure | paper | here | all runs | how to run it |", "|---|---|---|---|---|"]
-    lines += [f"| {one.name} | {one.paper} | {here(one)} | {spread(one)} | `{MEASUREMENTS[one.measurement].command}` |"
+    """Returns the table below a row."""
+    lines = ["| figure | paper | here | all runs | measured by |", "|---|---|---|---|---|"]
+    lines += [f"| {one.name} | {one.paper} | {here(one)} | {spread(one)} | `{one.measurement}` |"
               for one in FIGURES if one.row == row and not one.is_absolute]
     return "".join(f"{line}\n" for line in lines)
 
 
-def conditions():
-    """Returns date, commits and machine of the last runs."""
-    last_runs = [run for name in MEASUREMENTS for run in store.runs(name)[-1:]]
+def conditions(rows):
+    """Returns date, commits and machines of the last runs behind these rows."""
+    names = {one.measurement for one in FIGURES if one.row in rows and not one.is_absolute}
+    last_runs = [run for name in MEASUREMENTS if name in names for run in store.runs(name)[-1:]]
     days, commits, machines = (sorted({run[key][:length] for run in last_runs}) for key, length in (("date", 10), ("commit", 8), ("machine", None)))
     return f"{' to '.join(dict.fromkeys((days[0], days[-1])))}, commit {', '.join(commits)}; {'; '.join(machines)}.\n"
 
 
-def text():
-    """Returns papers.md with its tables filled in."""
-    filled = PLACE.sub(lambda place: place[1] + row_table(place[2]), DOCUMENT.read_text())
-    return RUNS.sub(lambda place: place[1] + conditions(), filled)
+def text(document):
+    """Returns a page with its tables filled in."""
+    filled = PLACE.sub(lambda place: place[1] + row_table(place[2]), document.read_text())
+    rows = {row for _, row in PLACE.findall(filled)}
+    return RUNS.sub(lambda place: place[1] + conditions(rows), filled)
 
 
 def part(name):
@@ -92,11 +94,13 @@ def missing_tests(words):
 
 def faults():
     """Returns the problems of the documents, a line each."""
-    stale = DOCUMENT.read_text() != text() or APPENDIX.read_text() != appendix()
-    return [*missing_tests(DOCUMENT.read_text()), *(["docs/papers.md is behind: make papers MEASURE=no"] if stale else [])]
+    missing = [fault for document in DOCUMENTS for fault in missing_tests(document.read_text())]
+    stale = APPENDIX.read_text() != appendix() or any(document.read_text() != text(document) for document in DOCUMENTS)
+    return [*missing, *(["docs/papers is behind: make papers MEASURE=no"] if stale else [])]
 
 
 def write():
     draw()
-    DOCUMENT.write_text(text())
+    for document in DOCUMENTS:
+        document.write_text(text(document))
     APPENDIX.write_text(appendix())

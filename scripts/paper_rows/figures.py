@@ -21,7 +21,7 @@ class Measurement:
     def file(self):
         """File that the command writes, if it is a `make` command."""
         vm = f"docs/results/vm/{self.name.removeprefix('vm-')}.json"
-        return (vm if self.name.startswith("vm-") else "docs/overhead.md") if self.command.startswith("make ") else None
+        return (vm if self.name.startswith("vm-") else "docs/results/overhead.md") if self.command.startswith("make ") else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +43,8 @@ class Figure:
         return self.unit in ("ns", "µs", "ms", "s", "MiB", "ms/min") and not self.bar
 
     def shown(self, value, unit=True):
-        return "-" if value is None else f"{value:,.{self.digits}f} {self.unit if unit else ''}".strip()
+        space = "" if self.unit.startswith("%") else " "
+        return "-" if value is None else f"{value:,.{self.digits}f}{space}{self.unit if unit else ''}".strip()
 
     def misses(self, value):
         sign, limit = (self.bar or "<= inf").split()

@@ -21,10 +21,10 @@ PAPERS = {"T": 12, "J": 4, "E": 9, "S": 12}
 
 class Rows(unittest.TestCase):
     def test_every_row_of_the_four_papers_is_there_once_with_its_figures(self):
-        words = document.DOCUMENT.read_text()
+        words = "\n".join(page.read_text() for page in document.DOCUMENTS)
         wanted = [f"{letter}{number}" for letter, count in PAPERS.items() for number in range(1, count + 1)]
-        self.assertEqual(re.findall(r"^### (\w+),", words, re.M), wanted)
-        places = re.findall(r"^### (\w+),.*\n\n<!-- figures (\w+) -->$", words, re.M)
+        self.assertEqual(sorted(re.findall(r"^## (\w+),", words, re.M)), sorted(wanted))
+        places = re.findall(r"^## (\w+),.*\n\n<!-- figures (\w+) -->$", words, re.M)
         self.assertEqual([place for _, place in places], [row for row, _ in places])
         self.assertEqual({row for row, _ in places}, {figure.row for figure in FIGURES if not figure.is_absolute})
 
@@ -142,8 +142,8 @@ class Expressions(unittest.TestCase):
 
 class Charts(unittest.TestCase):
     def test_every_chart_has_the_paper_s_panel_beside_ours_and_a_legend_that_fits(self):
-        wanted = {chart.file for chart in published.CHARTS}
-        self.assertEqual({file for file in wanted if f"(results/papers/{file})" in document.DOCUMENT.read_text()}, wanted)
+        wanted, words = {chart.file for chart in published.CHARTS}, "\n".join(page.read_text() for page in document.DOCUMENTS)
+        self.assertEqual({file for file in wanted if f"(../results/papers/{file})" in words}, wanted)
         for chart in published.CHARTS:
             panels = chart.panels(store.kept(chart.measurement)["charts"][chart.file])
             self.assertTrue(panels[0]["title"].startswith("paper") and len(panels) > 1 and all(points for _, points in panels[0]["series"]), chart.file)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Parser for the sections of an incident file, based on docs/format.md alone."""
+"""Parser for the sections of an incident file, based on docs/reference/format.md alone."""
 
 import ctypes
 import struct

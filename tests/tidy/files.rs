@@ -99,9 +99,9 @@ fn the_documents_are_there() {
         "ARCHITECTURE.md",
         "CHANGELOG.md",
         "SECURITY.md",
-        "docs/format.md",
-        "docs/method.md",
-        "docs/glossary.md",
+        "docs/reference/format.md",
+        "docs/internals/analysis.md",
+        "docs/reference/glossary.md",
         "LICENSE-MIT",
         "LICENSE-APACHE",
     ];

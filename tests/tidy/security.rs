@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The promises of docs/security.md are tested.
+//! The promises of docs/internals/security.md are tested.
 
 use crate::tree::{expect_none, root, text};
+
+const DOCUMENT: &str = "docs/internals/security.md";
 
 /// Returns the names in backquotes in the last column of a table row.
 fn named(line: &str) -> Vec<&str> {
@@ -11,7 +13,7 @@ fn named(line: &str) -> Vec<&str> {
 
 #[test]
 fn every_promise_names_a_test_that_exists() {
-    let document = text("docs/security.md");
+    let document = text(DOCUMENT);
     let rows = document
         .lines()
         .enumerate()
@@ -21,7 +23,7 @@ fn every_promise_names_a_test_that_exists() {
         let mut file = String::new();
         let names = named(line);
         if !names.iter().any(|name| name.ends_with(".rs")) {
-            wrong.push(format!("docs/security.md:{}: no test is named", at + 1));
+            wrong.push(format!("{DOCUMENT}:{}: no test is named", at + 1));
         }
         for name in names {
             if name.ends_with(".rs") {
@@ -34,7 +36,7 @@ fn every_promise_names_a_test_that_exists() {
                 file.contains(&format!("fn {name}()"))
             };
             if !there {
-                wrong.push(format!("docs/security.md:{}: there is no test {name}", at + 1));
+                wrong.push(format!("{DOCUMENT}:{}: there is no test {name}", at + 1));
             }
         }
     }

@@ -5,8 +5,8 @@
 //! A service is recognised as systemd recommends: `JOURNAL_STREAM` identifies the standard error
 //! that systemd opened. An entry is one datagram of the journal's native protocol, which sends each
 //! value with its length, so no value can forge a field. Sending never blocks: if the journal's
-//! buffer is full, an entry is lost, and the next one has the number lost. docs/journal.md lists
-//! the events and the fields.
+//! buffer is full, an entry is lost, and the next one has the number lost.
+//! docs/reference/journal.md lists the events and the fields.
 
 use crate::life::{say, say_error};
 use rustix::fs::fstat;
@@ -317,13 +317,13 @@ mod tests {
 
     #[test]
     fn the_document_lists_every_event_and_field() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/journal.md");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/journal.md");
         let document = std::fs::read_to_string(path).unwrap();
         let ids = JournalEvent::ALL.map(|event| format!("`{}`", event.id()));
         let names = Field::ALL.map(|field| format!("`{}`", field.name()));
         let missing: Vec<&String> =
             ids.iter().chain(&names).filter(|name| !document.contains(*name)).collect();
-        assert!(missing.is_empty(), "docs/journal.md lacks {missing:?}");
+        assert!(missing.is_empty(), "docs/reference/journal.md lacks {missing:?}");
         let distinct: std::collections::BTreeSet<&String> = ids.iter().collect();
         assert_eq!(distinct.len(), ids.len());
     }

@@ -101,7 +101,8 @@ impl Watcher {
         Ok(window)
     }
 
-    /// Appends a process to the set that the window of `owner` names: docs/process-set.md.
+    /// Appends a process to the set that the window of `owner` names:
+    /// docs/reference/process-set.md.
     pub fn add_to_set(&self, owner: u32, window: Window, pid: u32) -> Result<(), DisplayError> {
         let window = self.outermost(owner, window)?;
         let set = self.connection.atom(b"_TIPME_PROCESS_SET")?;

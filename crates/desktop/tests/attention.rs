@@ -490,7 +490,7 @@ fn a_focus_that_keeps_moving_does_not_delay_other_reports() {
 
 #[test]
 fn the_documented_shell_example_adds_to_the_set() {
-    let document = include_str!("../../../docs/process-set.md");
+    let document = include_str!("../../../docs/reference/process-set.md");
     let example = document
         .split_once("```sh\n")
         .unwrap()

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::io;
 
-/// Kind of a section, with its number; `docs/format.md` gives the layout of each.
+/// Kind of a section, with its number; `docs/reference/format.md` gives the layout of each.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[repr(u32)]
 pub enum Section {

@@ -259,7 +259,7 @@ impl UserView {
     }
 
     /// Removes from a record the data that the user may not see, and returns `true` if the record
-    /// stays. The table in `docs/security.md` gives the reason for each kind.
+    /// stays. The table in `docs/internals/security.md` gives the reason for each kind.
     fn edit(&mut self, kind: RecordKind, record: &mut [u8], disguise: &dyn Fn(u64) -> u64) -> bool {
         match kind {
             RecordKind::Message | RecordKind::WlMessage => self.message(kind, record),

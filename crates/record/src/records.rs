@@ -322,7 +322,7 @@ records! {
 
     /// Display protocol bytes pass a socket; `head.tid` is the thread that sends or receives.
     /// The tail is `operations` words: byte 0 the request's major opcode or the event code without
-    /// its top bit; byte 1 minor opcode, else 0; bytes 2 and 3 say more, see `docs/format.md`.
+    /// its top bit; byte 1 minor opcode, else 0; bytes 2 and 3: see *Words of a message*.
     message: Message = 26 {
         pid: Pid,
         /// Inode of the server's end: one connection.
@@ -342,7 +342,7 @@ records! {
 
     /// Wayland protocol bytes pass a socket; `head.tid` is the thread that sends or receives. The
     /// tail is `operations` words of 12 bytes, for those messages that the analysis can make
-    /// something of; see `docs/format.md`.
+    /// something of; see *Words of a Wayland message*.
     wl_message: WlMessage = 34 {
         pid: Pid,
         /// Inode of the server's end: one connection.

@@ -10,7 +10,7 @@ from shared import machine
 
 HEAD = """# Breakages
 
-Messages of tipme while one part of a complete desktop is broken ([tests/desktops](../../tests/desktops/README.md)): the
+Messages of tipme while one part of a complete desktop is broken (`tests/desktops`): the
 first line of `tipme status`, which `tipme doctor` prints too; notifications after a press of the key, and others of the
 agent; the last line of `tipme setup`, and its failed steps; the remedy, followed literally from these texts. Paths are
 shortened, and *wrong* lists untrue sentences and remedies without effect or in a circle. Written by

@@ -12,7 +12,7 @@ HEAD = """# The field test
 
 Unmodified programs under real X11 window managers and Wayland compositors: faults from outside, and calm sessions without any
 finding. The truth is measured independently of the recorder and the analysis, see
-[tests/field](../../tests/field/README.md). Written by `make field` or `make replay`.
+`tests/field`. Written by `make field` or `make replay`.
 """
 RULE = f"""
 A fault is right if kind and culprit of the first finding and the interval are all right, the interval within 15% or 50 ms. A

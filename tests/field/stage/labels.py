@@ -178,7 +178,7 @@ def run(options):
 HEAD = """# Labels of messages
 
 Decoded Wayland messages, compared with the log of the program's own library, which has the names of the protocol's XML
-([tests/field](../../tests/field/README.md)). The recorder starts before or after the program. Each cell has the number of
+(`tests/field`). The recorder starts before or after the program. Each cell has the number of
 messages, and of missed and wrong ones, if any. Written by `make labels`.
 """
 

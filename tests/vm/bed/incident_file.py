@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Parser for the records of an incident file, based on docs/format.md alone and independent of tipme's own reader."""
+"""Parser for the records of an incident file, based on docs/reference/format.md alone and independent of tipme's own reader."""
 
 import collections
 import dataclasses

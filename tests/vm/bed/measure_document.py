@@ -12,9 +12,9 @@ def write(document, measured, memory_mib):
 
 
 def section(measured, memory_mib):
-    lines = ["", f"A guest with {memory_mib} MiB.", ""]
+    lines = ["", f"A guest with {memory_mib} MiB. Measurements without a bar are in [the appendix of the papers](papers.md).", ""]
     lines += table([["measurement", "bar", "result", "figure"], *bars(measured)])
-    for one in measured:
+    for one in (one for one in measured if one["bars"]):
         source = f"{one['when']} UTC, commit {one['commit']}, Linux {one['release']}, emulated on {one['host']}, load average {one['host_load']:.1f}."
         note = f" {one['note'][0].upper()}{one['note'][1:]}." if one.get("note") else ""
         lines += ["", f"**{one['title']}** ({source}{note})", "", *table(one["rows"])]

@@ -2,7 +2,7 @@
 """Many CPUs: each one has rings, all switches that the kernel counts are recorded, and one CPU goes offline and online.
 
 Pairs of processes wake each other on every CPU; /proc has the number of their waits. The parser of the incident is based
-on docs/format.md alone, independently of tipme's counters and reader.
+on docs/reference/format.md alone, independently of tipme's counters and reader.
 """
 
 import contextlib

@@ -5,6 +5,7 @@ import dataclasses
 import datetime
 import os
 import platform
+import textwrap
 
 from shared.figures import table, write_between
 from shared.machine import commit, processor
@@ -12,6 +13,13 @@ from shared.machine import commit, processor
 from .places import say
 
 OK, FAILED, ABSENT = "ok", "FAILED", "absent"
+# Longest detail in the document.
+DETAIL_MAX = 120
+
+
+def shortened(detail):
+    """Returns what fits into a table; the output of the run has all of it."""
+    return textwrap.shorten(detail, DETAIL_MAX, placeholder=" …")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +59,7 @@ class Results:
         date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
         load = f"load average of the last 15 minutes {os.getloadavg()[2]:.0f}"
         heading = f"{date}, commit {commit()}, Linux {self.release} emulated on {processor()}, Linux {platform.release()}, {load}."
-        rows = table([("check", "result", "what was seen"), *((row.check, row.outcome, row.detail) for row in self.rows)])
+        rows = table([("check", "result", "what was seen"), *((row.check, row.outcome, shortened(row.detail)) for row in self.rows)])
         return ["", f"### Kernel {self.series}", "", heading, "", *rows, ""]
 
     def write(self, document):

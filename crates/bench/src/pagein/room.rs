@@ -67,7 +67,7 @@ impl MemoryRoom {
         ensure!(
             self.total <= TOTAL_MAX,
             "this machine has {} of memory, and more than {} is not filled up for a measurement; use a small virtual \
-             machine, such as those of the test bed (docs/vm.md), or try it with --without-shortage",
+             machine, such as those of the test bed (docs/internals/test-bed.md), or try it with --without-shortage",
             mib(self.total),
             mib(TOTAL_MAX)
         );

@@ -318,7 +318,7 @@ fn decision(kind: RecordKind) -> Decision {
 }
 
 /// A new kind has no row here, and fails the test until it has one that agrees with
-/// `docs/security.md`.
+/// `docs/internals/security.md`.
 #[test]
 fn every_kind_has_a_decision() {
     use RecordKind::*;

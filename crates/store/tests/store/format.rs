@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Checks that `docs/format.md` matches the declarations from which its tables are generated.
+//! Checks that `docs/reference/format.md` matches the declarations that its tables are made of.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -69,8 +69,8 @@ fn filled(text: &str, begin: &str, end: &str, content: &str) -> String {
 
 #[test]
 fn the_format_document_has_every_record() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/format.md");
-    let text = std::fs::read_to_string(&path).expect("docs/format.md is there");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/format.md");
+    let text = std::fs::read_to_string(&path).expect("docs/reference/format.md is there");
     let with_hints = filled(&text, HINTS_BEGIN, HINTS_END, &hints());
     let with_packed = filled(&with_hints, PACKED_BEGIN, PACKED_END, &packed());
     let made = filled(&with_packed, BEGIN, END, &(tables() + "\n"));
@@ -79,19 +79,19 @@ fn the_format_document_has_every_record() {
         std::fs::write(path.with_extension("new"), &made).expect("docs can be written");
         std::fs::rename(path.with_extension("new"), &path).expect("docs can be written");
     } else {
-        assert!(made == text, "docs/format.md is behind the declarations; run: {REWRITE}");
+        assert!(made == text, "format.md is behind the declarations; run: {REWRITE}");
     }
 }
 
 #[test]
 fn the_format_document_has_every_section() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/format.md");
-    let text = std::fs::read_to_string(&path).expect("docs/format.md is there");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/format.md");
+    let text = std::fs::read_to_string(&path).expect("docs/reference/format.md is there");
     for section in Section::ALL {
         let row = format!("\n| {} | `{section:?}` |", section as u32);
         assert!(
             text.contains(&row),
-            "docs/format.md has no row for section {section:?}, number {}",
+            "docs/reference/format.md has no row for section {section:?}, number {}",
             section as u32
         );
     }
