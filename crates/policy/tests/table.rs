@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The table and its guarantees.
-#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use tipme_policy::{
     Backend, HOG_RUN_MIN_MS, IoPriority, Knobs, REST_SHARE_MIN_PERCENT, Role, Scheduling, Strength,

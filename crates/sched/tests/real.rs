@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Real processes: applied values, restored values, and exemptions. Runs as root.
-#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 mod support;
 

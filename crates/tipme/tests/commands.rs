@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Waiting commands in a terminal, each with a finding for its wait. Real programs, recorded,
 //! marked and diagnosed. Needs root, bash and perl.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
-
-#[path = "support/shell.rs"]
-mod shell;
-mod support;
 
 use serde_json::Value;
-use shell::{marked, shell, type_command};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use support::Running;
+use support::shell::{marked, shell, type_command};
 use tipme_bench::PrivateSession;
 use tipme_bench::until;
 

@@ -1,10 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Effects of a flooding user on the recorder and on others. Needs root and perl.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
-
-#[path = "support/lines.rs"]
-mod lines;
-mod support;
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
@@ -172,7 +167,7 @@ fn a_storm_of_connections_of_another_user_costs_little() {
 #[test]
 fn mutated_lines_leave_the_recorder_as_it_was() {
     let recording = record();
-    lines::send_mutated(
+    support::lines::send_mutated(
         "recorder",
         &recording.dir.path().join("control.sock"),
         recording.child.id(),

@@ -1,26 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The helper with callers of every kind. Needs root.
-#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
-#[path = "support/family.rs"]
-mod family;
-#[path = "support/helper_daemon.rs"]
-mod helper_daemon;
 #[path = "helper_sessions/hostile.rs"]
 mod hostile;
-#[path = "support/lines.rs"]
-mod lines;
 #[path = "helper_sessions/seats.rs"]
 mod seats;
-mod support;
-
-use helper_daemon::{ANNA, BERT, HelperDaemon, OTHER_UID, Sleeper, assignment, favour, identity};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
+use support::helper_daemon::{
+    ANNA, BERT, HelperDaemon, OTHER_UID, Sleeper, assignment, favour, identity,
+};
 use support::tipme;
 use tipme_bench::until;
 use tipme_policy::{Backend, Role, Strength, knobs};

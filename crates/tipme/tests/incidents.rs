@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tipme incidents` and `tipme diagnose` over real incidents. Needs root, to be other users.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
-
-mod support;
 
 use serde_json::Value;
 use std::fs::{self, File, FileTimes};

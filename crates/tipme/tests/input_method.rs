@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Keys that an input method intercepts before the terminal, on a Wayland compositor. Needs root,
 //! sway, foot and perl.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
-mod support;
-
-#[path = "support/compositor.rs"]
-mod compositor;
-
-use compositor::{Compositor, DISPLAY};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
+use support::compositor::{Compositor, DISPLAY};
 use support::{
     Recording, Running, assert_stopped, contains, interactions, records, verdict, while_stopped,
 };

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Journal entries of the daemons. Needs root.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
-#[path = "support/journal.rs"]
-mod journal;
-mod support;
-
-use journal::{Entry, Journal, Service};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
+use support::journal::{Entry, Journal, Service};
 use support::{session_with_terminal, tipme, typist};
 use tempfile::TempDir;
 use tipme_bench::PrivateSession;

@@ -2,9 +2,6 @@
 //! Messages for newcomers: wrong arguments, no recorder, missing privileges, damaged files. Each
 //! message names the remedy. Also tests the layout of text on terminals. Needs root, to be another
 //! user.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
-
-mod support;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Data of other users in a user's incident. Needs root, perl, Xvfb and xclock.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
-
-mod support;
 
 use std::collections::BTreeSet;
 use std::fs::Permissions;

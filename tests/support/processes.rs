@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Processes that end with a test, and folders for them.
-#![allow(dead_code, reason = "each test target uses a part")]
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::Permissions;

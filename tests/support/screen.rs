@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A session bus with a real notification daemon that logs its notifications.
-#![allow(dead_code, reason = "each test target uses a part")]
 
 use crate::session_agent::program;
-use crate::support::{Running, tipme};
+use crate::{Running, tipme};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
