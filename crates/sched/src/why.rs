@@ -147,7 +147,7 @@ impl Applied {
 }
 
 /// Result of a restore. If `failed` is zero, nothing is left changed by this program.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, serde::Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Restored {
     /// Back at the baseline now.
     pub restored: usize,
