@@ -32,6 +32,7 @@ pub mod manager;
 mod message;
 mod rates;
 mod server;
+pub mod state_file;
 
 pub use authority::{Authority, Said};
 pub use client::{CallError, Client, ClientOf, Dialogue};
