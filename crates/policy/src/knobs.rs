@@ -108,30 +108,8 @@ impl fmt::Display for Backend {
     }
 }
 
-/// A scheduling policy. Real-time policies are excluded: such a process could lock out everything
-/// else.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Scheduling {
-    /// SCHED_OTHER.
-    Other,
-    /// SCHED_IDLE: a weight of 3, where a nice value of 0 has 1024.
-    Idle,
-}
-
-/// An I/O priority.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum IoPriority {
-    /// Level from 0 (first) to 7 (last); 4 is the kernel's default.
-    BestEffort(u8),
-    /// Served only while no other process uses the disk.
-    Idle,
-}
-
 /// Kernel settings for a set or its processes. `None` leaves a setting as found.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Knobs {
     /// `cpu.weight` of the set's cgroup, 1 to 10000.
     pub cpu_weight: Option<u32>,
@@ -145,41 +123,10 @@ pub struct Knobs {
     /// shorter slice than the running thread's preempts it at once, unless it has used more than
     /// its share. Shares do not change. Kernels before 6.12 lack this setting.
     pub slice_us: Option<u32>,
-    /// Scheduling policy of each thread.
-    pub scheduling: Option<Scheduling>,
-    /// I/O priority of each thread.
-    pub io: Option<IoPriority>,
-}
-
-impl fmt::Display for Knobs {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words: Vec<String> = [
-            self.cpu_weight.map(|weight| format!("cpu.weight {weight}")),
-            self.io_weight.map(|weight| format!("io.weight {weight}")),
-            self.autogroup.map(|nice| format!("autogroup {nice}")),
-            self.nice.map(|nice| format!("nice {nice}")),
-            self.slice_us.map(|slice| format!("slice {slice} us")),
-            self.scheduling.map(|scheduling| format!("scheduling {scheduling}")),
-            self.io.map(|io| format!("io {io}")),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
-        f.pad(&if words.is_empty() { "-".to_owned() } else { words.join(", ") })
-    }
-}
-
-impl fmt::Display for Scheduling {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(if *self == Scheduling::Idle { "idle" } else { "other" })
-    }
-}
-
-impl fmt::Display for IoPriority {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            IoPriority::BestEffort(level) => write!(f, "best effort {level}"),
-            IoPriority::Idle => f.write_str("idle"),
-        }
-    }
+    /// SCHED_IDLE for each thread: a weight of 3, where a nice value of 0 has 1024. Real-time
+    /// policies are excluded: such a process could lock out everything else.
+    pub is_idle: bool,
+    /// Level of each thread in the I/O class "best effort", from 0 (first) to 7 (last); 4 is the
+    /// kernel's default. A thread of the class "idle" could wait for ever.
+    pub io_level: Option<u8>,
 }

@@ -162,7 +162,7 @@ fn no_value_outside_of_the_table_is_ever_set() {
                 i32::from(expected.nice.unwrap_or(0)),
                 "{strength} {role} {faded}"
             );
-            assert_eq!(own.policy(), expected.scheduling.map_or(0, |_| 5), "{strength} {role}");
+            assert_eq!(own.policy(), if expected.is_idle { 5 } else { 0 }, "{strength} {role}");
         }
     }
     for unknown in
