@@ -50,7 +50,7 @@ pub use event::{
     Action, Assignment, DesktopEvent, GroupMemory, MemoryAction, MemoryGroup, MemorySample,
 };
 pub use identity::{Identity, Member, Membership, SetId};
-pub use knobs::{Backend, Knobs, Strength, UnknownStrength};
+pub use knobs::{Backend, Knobs, Strength};
 pub use memory::{GROUPS_MAX, HOGS_MAX, UNLIMITED};
 pub use policy::Policy;
 pub use role::{Reason, Role};
