@@ -45,7 +45,7 @@ pub use gate::{Entitled, GROUP, Gate, Judged};
 pub use listener::{BindError, SocketListener};
 pub use message::{
     AutoCounts, Focused, RecordedDetail, RecorderRequest, RecorderResponse, RecorderSocket,
-    RecorderStatus, ToldTolerance, Trigger,
+    RecorderStatus, ToldTolerance, Trigger, parse_request, parse_response, to_line,
 };
 pub use rates::Rates;
 pub use server::{Call, CallOf, Follower, FollowerOf, MAX_CONNECTIONS, Server, ServerOf};
