@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -148,9 +148,7 @@ fn begin(mut command: Command, dir: &Path, users: &[u32]) -> Running {
     for user in users {
         command.arg("--allow-user").arg(user.to_string());
     }
-    let mut child = Running::start(command.stdout(Stdio::piped()));
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let (child, line) = Running::start_saying(&mut command);
     assert!(line.starts_with("helping managers at "), "not ready: {line:?}; these tests need root");
     child
 }

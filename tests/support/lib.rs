@@ -25,10 +25,9 @@ pub use processes::{Running, open_folder};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tipme_bench::PrivateSession;
@@ -170,9 +169,7 @@ impl Recording {
 
     /// Same with a modified command of [`recorder`].
     pub fn start_by(mut command: Command, dir: TempDir) -> Recording {
-        let mut child = Running::start(command.stdout(Stdio::piped()));
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let (child, line) = Running::start_saying(&mut command);
         assert!(line.starts_with("recording"), "not armed: {line:?}; these tests need root");
         Recording { dir, child, line }
     }

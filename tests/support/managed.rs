@@ -5,7 +5,6 @@ use crate::family::TIMEOUT;
 pub use crate::tipme;
 use crate::{Running, memory_bytes, open_folder};
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -154,9 +153,7 @@ impl Managed {
             command.arg("--under").arg(std::process::id().to_string());
         }
         command.arg("--state-dir").arg(dir.path());
-        let mut child = Running::start(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let (child, line) = Running::start_saying(command.stderr(Stdio::piped()));
         let path = dir.path().to_owned();
         let mut managed = Managed { child, dir: Some(dir), line, path };
         if !managed.line.starts_with(&format!("managing {display} with nice, ")) {

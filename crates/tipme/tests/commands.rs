@@ -3,7 +3,7 @@
 //! marked and diagnosed. Needs root, bash and perl.
 
 use serde_json::Value;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use support::Running;
@@ -23,9 +23,7 @@ impl Holder {
     }
 
     fn run(mut command: Command) -> (Holder, String) {
-        let mut child = Running::start(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let (child, line) = Running::start_saying(command.stdin(Stdio::piped()));
         let said = line.trim().to_owned();
         assert!(!said.is_empty(), "the holder failed");
         (Holder(child), said)

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Effects of a flooding user on the recorder and on others. Needs root and perl.
 
-use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 use support::{Recording, Running, mark_as, open_folder, stat, tipme_as};
 
 /// A user without an account that may mark.
@@ -78,9 +77,7 @@ const STORM: &str = r#"
 
 /// Starts a script that reports when it is ready.
 fn start(mut command: Command) -> Running {
-    let mut script = Running::start(command.stdout(Stdio::piped()));
-    BufReader::new(script.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
-    script
+    Running::start_saying(&mut command).0
 }
 
 #[test]
