@@ -67,13 +67,6 @@ fn a_page_goes_to_standard_output_and_nowhere_else() {
 }
 
 #[test]
-fn an_unwritable_page_names_the_remedy() {
-    let (code, why) = said(report(Path::new("/"), &["-o", "/proc/page.html"]));
-    let remedy = "cannot write /proc/page.html; name another file with -o";
-    assert!(code == Some(2) && why.contains(remedy), "{why}");
-}
-
-#[test]
 fn a_result_makes_a_page_too() {
     let folder = TempDir::new().unwrap();
     let words = ["bench", "timer", "--no-trace", "--duration", "1s", "--json", "timer.json"];
