@@ -2,15 +2,15 @@
 //! Lines of the daemons' sockets.
 
 use tipme_control::manager;
-use tipme_control::{RecorderRequest, RecorderResponse};
+use tipme_control::{RecorderRequest, RecorderResponse, parse_request, parse_response, to_line};
 
 /// Parses a line like the recorder and its clients. A parsed line can be written again.
 pub fn recorder(line: &[u8]) -> bool {
-    let request = RecorderRequest::parse(line);
+    let request = parse_request::<RecorderRequest>(line);
     if let Ok(request) = &request {
-        assert_eq!(RecorderRequest::parse(&request.to_line()).as_ref(), Ok(request));
+        assert_eq!(parse_request::<RecorderRequest>(&to_line(request)).as_ref(), Ok(request));
     }
-    request.is_ok() || RecorderResponse::parse(line).is_ok()
+    request.is_ok() || parse_response::<RecorderResponse>(line).is_ok()
 }
 
 /// Parses a line like the manager and its clients.

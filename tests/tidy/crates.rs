@@ -86,7 +86,7 @@ fn package_edges(package: &Value) -> Vec<Edge> {
     let edges = dependencies.iter().map(|dependency| Edge {
         from: name(package),
         to: name(dependency),
-        dev: dependency["kind"] == "dev",
+        dev: dependency["kind"] == "dev" || package["name"] == "tipme-test-support",
     });
     edges.collect()
 }
@@ -164,7 +164,8 @@ fn pure_crates_use_pure_crates() {
 fn manifests() -> Vec<(String, String)> {
     let crates = std::fs::read_dir(root().join("crates")).expect("the crates are there").flatten();
     let names = crates.map(|entry| format!("crates/{}/Cargo.toml", entry.file_name().display()));
-    let paths = names.chain(["tests/Cargo.toml".to_owned(), "fuzz/Cargo.toml".to_owned()]);
+    let paths =
+        names.chain(["tests", "tests/support", "fuzz"].map(|dir| format!("{dir}/Cargo.toml")));
     paths.map(|path| (text(&path), path)).map(|(text, path)| (path, text)).collect()
 }
 

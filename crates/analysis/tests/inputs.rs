@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Match of events with presses of an input device: by the thread that reads the devices, in order,
 //! and once.
-#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 mod support;
 

@@ -10,7 +10,9 @@ pub fn choice<T: Copy + Send + Sync + 'static>(
     about: fn(T) -> &'static str,
 ) -> impl TypedValueParser<Value = T> {
     let all: Vec<T> = all.into_iter().collect();
-    let values = all.iter().map(|one| PossibleValue::new(name(*one)).help(about(*one)));
+    let values = all
+        .iter()
+        .map(|one| PossibleValue::new(name(*one)).help(about(*one).trim_end_matches('.')));
     let values = PossibleValuesParser::new(values);
     values.try_map(move |chosen| {
         all.iter().copied().find(|one| name(*one) == chosen).ok_or("not known")

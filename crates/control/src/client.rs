@@ -133,7 +133,7 @@ impl<D: Daemon> ClientOf<D> {
             // The connection is reset if the daemon closes it with part of the request unread.
             Err(error) if error.kind() != io::ErrorKind::ConnectionReset => Err(self.error(error)),
             _ if line.is_empty() => Err(self.closed()),
-            _ => message::response(&line).map_err(|why| self.foreign(why)),
+            _ => message::parse_response(&line).map_err(|why| self.foreign(why)),
         }
     }
 

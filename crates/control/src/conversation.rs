@@ -67,7 +67,8 @@ impl<D: Daemon> Conversation<D> {
                 Progress::Ended => return Received::Gone,
                 Progress::Bad(why) => return Received::Bad(why),
                 Progress::Whole(line) => {
-                    return message::request(&line).map_or_else(Received::Bad, Received::Request);
+                    return message::parse_request(&line)
+                        .map_or_else(Received::Bad, Received::Request);
                 }
                 Progress::Pending if until.is_some_and(|until| until <= now) => {
                     return Received::Nothing;

@@ -64,7 +64,7 @@ impl<D: Daemon> FollowingOf<D> {
         match self.connection.read(Instant::now()) {
             Progress::Pending => Ok(None),
             Progress::Whole(line) => {
-                message::response(&line).map(Some).map_err(|why| self.client.foreign(why))
+                message::parse_response(&line).map(Some).map_err(|why| self.client.foreign(why))
             }
             Progress::Ended => Err(self.client.closed()),
             Progress::Bad(why) => Err(self.client.foreign(why)),

@@ -15,6 +15,7 @@ use std::io::{self, ErrorKind};
 use std::os::unix::net::UnixDatagram;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use tipme_record::named;
 
 /// Socket of the journal.
 const SOCKET: &str = "/run/systemd/journal/socket";
@@ -33,90 +34,46 @@ enum Level {
     Info = 6,
 }
 
-/// Event that `journalctl MESSAGE_ID=…` can find.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum JournalEvent {
-    /// A recorder has started recording.
-    Recording,
-    /// Some records are not available on this machine.
-    NotRecorded,
-    /// An incident was written.
-    Marked,
-    /// An incident could not be written.
-    MarkFailed,
-    /// The diagnosis of an incident has ended, with or without a cause.
-    Judged,
-    /// A manager has started.
-    Managing,
-    /// The helper of managers has started.
-    Helping,
-    /// A change could not be undone.
-    NotRestored,
-}
-
-impl JournalEvent {
-    pub const ALL: [JournalEvent; 8] = [
-        JournalEvent::Recording,
-        JournalEvent::NotRecorded,
-        JournalEvent::Marked,
-        JournalEvent::MarkFailed,
-        JournalEvent::Judged,
-        JournalEvent::Managing,
-        JournalEvent::Helping,
-        JournalEvent::NotRestored,
-    ];
-
-    /// Returns the value of `MESSAGE_ID`, which never changes.
-    pub fn id(self) -> &'static str {
-        match self {
-            JournalEvent::Recording => "919dd7568e224080bd60d3bba76d8c9c",
-            JournalEvent::NotRecorded => "3634d4379e22469c888fa4034c6298dc",
-            JournalEvent::Marked => "5f24f596fabd4dedad9f0b33e9367209",
-            JournalEvent::MarkFailed => "8581308f2b0b4b44be8053a4735628e6",
-            JournalEvent::Judged => "75f08567c4964783baafb872f795efed",
-            JournalEvent::Managing => "2cfef2a40dbd40dda4f273fcc990ad97",
-            JournalEvent::Helping => "b184a177b2004f09927214a91f82b275",
-            JournalEvent::NotRestored => "73803391b69a45e1830922346147dea9",
-        }
+named! {
+    /// Event that `journalctl MESSAGE_ID=…` can find. The names are these values, which never
+    /// change.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum JournalEvent {
+        /// A recorder has started recording.
+        Recording = "919dd7568e224080bd60d3bba76d8c9c",
+        /// Some records are not available on this machine.
+        NotRecorded = "3634d4379e22469c888fa4034c6298dc",
+        /// An incident was written.
+        Marked = "5f24f596fabd4dedad9f0b33e9367209",
+        /// An incident could not be written.
+        MarkFailed = "8581308f2b0b4b44be8053a4735628e6",
+        /// The diagnosis of an incident has ended, with or without a cause.
+        Judged = "75f08567c4964783baafb872f795efed",
+        /// A manager has started.
+        Managing = "2cfef2a40dbd40dda4f273fcc990ad97",
+        /// The helper of managers has started.
+        Helping = "b184a177b2004f09927214a91f82b275",
+        /// A change could not be undone.
+        NotRestored = "73803391b69a45e1830922346147dea9",
     }
 }
 
-/// A field of an entry.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Field {
-    /// Id of an incident, as listed by `tipme incidents`.
-    Incident,
-    /// Kind of the first cause, such as `disk-queue`.
-    Kind,
-    /// Culprit of the first cause.
-    Culprit,
-    /// Application that the user waited for.
-    Application,
-    /// Trigger of a mark: `hotkey`, `command`, `signal`, `auto`.
-    Trigger,
-    /// Uid of the marking user.
-    User,
-}
-
-impl Field {
-    pub const ALL: [Field; 6] = [
-        Field::Incident,
-        Field::Kind,
-        Field::Culprit,
-        Field::Application,
-        Field::Trigger,
-        Field::User,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Field::Incident => "TIPME_INCIDENT",
-            Field::Kind => "TIPME_KIND",
-            Field::Culprit => "TIPME_CULPRIT",
-            Field::Application => "TIPME_APPLICATION",
-            Field::Trigger => "TIPME_TRIGGER",
-            Field::User => "TIPME_USER",
-        }
+named! {
+    /// A field of an entry.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum Field {
+        /// Id of an incident, as listed by `tipme incidents`.
+        Incident = "TIPME_INCIDENT",
+        /// Kind of the first cause, such as `disk-queue`.
+        Kind = "TIPME_KIND",
+        /// Culprit of the first cause.
+        Culprit = "TIPME_CULPRIT",
+        /// Application that the user waited for.
+        Application = "TIPME_APPLICATION",
+        /// Trigger of a mark: `hotkey`, `command`, `signal`, `auto`.
+        Trigger = "TIPME_TRIGGER",
+        /// Uid of the marking user.
+        User = "TIPME_USER",
     }
 }
 
@@ -195,7 +152,7 @@ impl JournalEntry {
         put(&mut bytes, "SYSLOG_IDENTIFIER", IDENTIFIER);
         put(&mut bytes, "SYSLOG_FACILITY", FACILITY);
         if let Some(event) = self.event {
-            put(&mut bytes, "MESSAGE_ID", event.id());
+            put(&mut bytes, "MESSAGE_ID", event.name());
         }
         for (field, value) in &self.fields {
             put(&mut bytes, field.name(), &cleaned(value, ""));
@@ -299,7 +256,7 @@ mod tests {
         ];
         assert_eq!(names, expected);
         assert_eq!(value(&fields, "PRIORITY"), ["3"]);
-        assert_eq!(value(&fields, "MESSAGE_ID"), [JournalEvent::Judged.id()]);
+        assert_eq!(value(&fields, "MESSAGE_ID"), [JournalEvent::Judged.name()]);
         assert_eq!(
             value(&fields, "TIPME_CULPRIT"),
             ["evil?PRIORITY=0?MESSAGE_ID?????????fake??[2J"]
@@ -319,7 +276,7 @@ mod tests {
     fn the_document_lists_every_event_and_field() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/journal.md");
         let document = std::fs::read_to_string(path).unwrap();
-        let ids = JournalEvent::ALL.map(|event| format!("`{}`", event.id()));
+        let ids = JournalEvent::ALL.map(|event| format!("`{}`", event.name()));
         let names = Field::ALL.map(|field| format!("`{}`", field.name()));
         let missing: Vec<&String> =
             ids.iter().chain(&names).filter(|name| !document.contains(*name)).collect();

@@ -32,6 +32,7 @@ pub mod manager;
 mod message;
 mod rates;
 mod server;
+pub mod state_file;
 
 pub use authority::{Authority, Said};
 pub use client::{CallError, Client, ClientOf, Dialogue};
@@ -44,7 +45,7 @@ pub use gate::{Entitled, GROUP, Gate, Judged};
 pub use listener::{BindError, SocketListener};
 pub use message::{
     AutoCounts, Focused, RecordedDetail, RecorderRequest, RecorderResponse, RecorderSocket,
-    RecorderStatus, ToldTolerance, Trigger,
+    RecorderStatus, ToldTolerance, Trigger, parse_request, parse_response, to_line,
 };
 pub use rates::Rates;
 pub use server::{Call, CallOf, Follower, FollowerOf, MAX_CONNECTIONS, Server, ServerOf};

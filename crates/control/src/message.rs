@@ -247,36 +247,6 @@ pub struct AutoCounts {
     pub unwatched: u64,
 }
 
-impl RecorderRequest {
-    /// Parses a line, with or without its newline.
-    ///
-    /// # Errors
-    /// A description of the problem for the user; any bytes are accepted.
-    pub fn parse(line: &[u8]) -> Result<RecorderRequest, String> {
-        request(line)
-    }
-
-    /// Returns the line to send, including its newline.
-    pub fn to_line(&self) -> Vec<u8> {
-        to_line(self)
-    }
-}
-
-impl RecorderResponse {
-    /// Parses a line, with or without its newline.
-    ///
-    /// # Errors
-    /// A description of the problem for the user; any bytes are accepted.
-    pub fn parse(line: &[u8]) -> Result<RecorderResponse, String> {
-        response(line)
-    }
-
-    /// Returns the line to send, including its newline.
-    pub fn to_line(&self) -> Vec<u8> {
-        to_line(self)
-    }
-}
-
 /// Type of the recorder's socket.
 #[derive(Clone, Copy, Debug)]
 pub enum RecorderSocket {}
@@ -315,13 +285,19 @@ impl Daemon for RecorderSocket {
 /// Remedy for a user without permission.
 const LET_MARK: &str = "run: tipme setup (it makes you a member of the group tipme)";
 
-/// Parses a request to any daemon.
-pub(crate) fn request<T: DeserializeOwned>(line: &[u8]) -> Result<T, String> {
+/// Parses the line of a request to any daemon, with or without its newline.
+///
+/// # Errors
+/// A description of the problem for the user; any bytes are accepted.
+pub fn parse_request<T: DeserializeOwned>(line: &[u8]) -> Result<T, String> {
     parse(line).map_err(|why| format!("the request is not understood: {why}"))
 }
 
-/// Parses a response of any daemon.
-pub(crate) fn response<T: DeserializeOwned>(line: &[u8]) -> Result<T, String> {
+/// Same for a response of any daemon.
+///
+/// # Errors
+/// Those of [`parse_request`].
+pub fn parse_response<T: DeserializeOwned>(line: &[u8]) -> Result<T, String> {
     parse(line).map_err(|why| format!("the answer is not understood: {why}"))
 }
 
@@ -333,7 +309,7 @@ fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T, String> {
 }
 
 /// Returns one line for any daemon, including its newline.
-pub(crate) fn to_line(message: &impl Serialize) -> Vec<u8> {
+pub fn to_line(message: &impl Serialize) -> Vec<u8> {
     let mut line =
         serde_json::to_vec(message).expect("messages have string keys only, so they are JSON");
     line.push(b'\n');

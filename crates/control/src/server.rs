@@ -150,7 +150,7 @@ impl<D: Daemon> ServerOf<D> {
                 Progress::Pending => self.connections.push((entitled, connection)),
                 Progress::Ended => {}
                 Progress::Bad(why) => refuse::<D>(&connection, why),
-                Progress::Whole(line) => match message::request(&line) {
+                Progress::Whole(line) => match message::parse_request(&line) {
                     Ok(request) => {
                         let Connection { caller, stream, .. } = connection;
                         calls.push(CallOf { request, caller, entitled, stream });

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Repeated signals: all but the third Ctrl-C leave time to clean up.
-#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::io::Read as _;
 use std::os::unix::process::ExitStatusExt;

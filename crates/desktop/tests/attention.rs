@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The user's attention on private displays with and without a window manager.
 
-#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
-
 mod display;
 
 use display::{Display, Known, Program, greet, make_window};

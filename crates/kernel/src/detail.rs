@@ -3,42 +3,29 @@
 //! TIPME (Endo and Seltzer 2000, section 3.4).
 
 use crate::programs::REQUIRED;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result};
 use std::str::FromStr;
-use tipme_record::Nanos;
+use tipme_record::{Nanos, named};
 
-/// A part of the recording that can have more detail.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Detail {
-    /// Waits of 50 µs or more, instead of 1 ms.
-    Waits,
-    /// All interrupts and softirqs, instead of those of 50 µs or more, and work items and timers
-    /// with their functions.
-    Interrupts,
-    /// Contention of kernel locks of 1 µs or more, instead of 100 µs.
-    Locks,
-    /// File writes by thread: one record per 64 folios that it makes dirty.
-    Writers,
-    /// Memory use by thread: one record per 64 changes of its process's RSS counters.
-    Memory,
+named! {
+    /// A part of the recording that can have more detail.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum Detail {
+        /// Waits of 50 µs or more, instead of 1 ms.
+        Waits = "waits",
+        /// All interrupts and softirqs, instead of those of 50 µs or more, and work items and
+        /// timers with their functions.
+        Interrupts = "interrupts",
+        /// Contention of kernel locks of 1 µs or more, instead of 100 µs.
+        Locks = "locks",
+        /// File writes by thread: one record per 64 folios that it makes dirty.
+        Writers = "writers",
+        /// Memory use by thread: one record per 64 changes of its process's RSS counters.
+        Memory = "memory",
+    }
 }
 
 impl Detail {
-    /// All details.
-    pub const ALL: [Detail; 5] =
-        [Detail::Waits, Detail::Interrupts, Detail::Locks, Detail::Writers, Detail::Memory];
-
-    /// Name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Detail::Waits => "waits",
-            Detail::Interrupts => "interrupts",
-            Detail::Locks => "locks",
-            Detail::Writers => "writers",
-            Detail::Memory => "memory",
-        }
-    }
-
     /// Returns the detail that is the only one to need a class of programs.
     pub(crate) fn of_class(class: &str) -> Option<Detail> {
         match class {
@@ -59,13 +46,10 @@ impl FromStr for Detail {
     type Err = anyhow::Error;
 
     fn from_str(name: &str) -> Result<Detail> {
-        match Detail::ALL.into_iter().find(|detail| detail.name() == name) {
-            Some(detail) => Ok(detail),
-            None => bail!(
-                "there is no detail {name:?}; known are {}",
-                Detail::ALL.map(Detail::name).join(", ")
-            ),
-        }
+        Detail::named(name).with_context(|| {
+            let known = Detail::ALL.map(Detail::name).join(", ");
+            format!("there is no detail {name:?}; known are {known}")
+        })
     }
 }
 

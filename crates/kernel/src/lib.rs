@@ -20,14 +20,7 @@ mod programs;
 mod standby;
 mod tables;
 
-#[allow(
-    clippy::all,
-    clippy::unwrap_used,
-    unused,
-    dead_code,
-    unreachable_pub,
-    unsafe_op_in_unsafe_fn
-)]
+#[allow(clippy::all, unused, dead_code, unreachable_pub, unsafe_op_in_unsafe_fn)]
 mod skeleton {
     include!(concat!(env!("OUT_DIR"), "/tipme.skel.rs"));
 }

@@ -3,7 +3,6 @@
 //!
 //! The test program is its own victim: run as `kill child`, it arms everything and waits to be
 //! killed.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 use libbpf_rs::query::ProgInfoIter;
 use std::io::{BufRead, BufReader};

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The walk over all threads records as many as it has room for, and counts the others. Needs root.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 use tipme_kernel::{Kernel, KernelOptions, Storage};
 use tipme_record::{Head, Nanos, RecordKind};

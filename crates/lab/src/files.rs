@@ -99,8 +99,6 @@ pub fn write_plots<N: AsRef<Path>>(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
-
     use super::*;
 
     #[test]

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tipme bench typing`, `scroll`, `system` and `warmstart` as a user runs them, with a stand-in
 //! for the manager.
-#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
-
-mod support;
 
 use rustix::process::Signal;
 use serde_json::Value;

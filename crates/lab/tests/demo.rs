@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The demonstration, as a user runs it. Needs root.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
-mod support;
-
-#[path = "../../tipme/tests/support/compositor.rs"]
-mod compositor;
-
-use compositor::Compositor;
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
+use support::compositor::Compositor;
 use support::{lab, schema};
 use tempfile::TempDir;
 use tipme_bench::ProgressListener;
@@ -118,7 +112,7 @@ fn assert_calm(place: Place) {
     let options = DemoOptions {
         fault: Fault::named("calm").unwrap(),
         place,
-        tipme: support::tipme(),
+        tipme: support::built("tipme"),
         launcher: WorkerLauncher(vec![env!("CARGO_BIN_EXE_tipme-lab").into(), "worker".into()]),
         state_dir: Some(folder.path().to_path_buf()),
     };

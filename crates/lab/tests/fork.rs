@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tipme bench fork` as a user runs it. Root is needed only for the explanations.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
-
-mod support;
 
 use rustix::process::Signal;
 use serde_json::Value;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
-use support::family::{Program, expect_gone};
-use support::{for_everybody, lab, number};
+use support::family::{Program, expect_gone, for_everybody};
+use support::{lab, number};
 use tempfile::TempDir;
 
 /// Serializes tests that load a CPU: real-time processes of one would starve the measurement of
@@ -83,7 +80,7 @@ fn check(load: &Value, run: &Value) {
 #[test]
 fn another_user_measures_as_well() {
     let _alone = CPU.lock().unwrap_or_else(PoisonError::into_inner);
-    let (_folder, path) = for_everybody();
+    let (_folder, path) = for_everybody(&["tipme-lab", "tipme"]);
     let arguments = ["bench", "fork", "--load", "storm", "--samples", "10", "-d", "20s"];
     let output = Command::new(path).args(arguments).uid(65_534).gid(65_534).output().unwrap();
     let (text, said) =

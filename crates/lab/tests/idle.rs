@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The idle loop as a user runs it, as root and as another user. Needs root.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
-
-mod support;
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader};
@@ -11,6 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
+use support::family::for_everybody;
 use support::lab;
 use tempfile::TempDir;
 use tipme_measure::Document;
@@ -99,7 +97,7 @@ fn with_root_all_time_has_a_holder() {
 
 #[test]
 fn an_ordinary_user_can_measure() {
-    let (folder, program) = support::for_everybody();
+    let (folder, program) = for_everybody(&["tipme-lab", "tipme"]);
     let results = folder.path().join("results");
     std::fs::create_dir(&results).unwrap();
     std::fs::set_permissions(&results, std::fs::Permissions::from_mode(0o777)).unwrap();

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tipme load` as a user runs it. Root is needed for only one test, which becomes another user.
-#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
-
-mod support;
 
 use rustix::process::Signal;
 use serde_json::Value;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
-use support::family::{Program, expect_gone};
-use support::{for_everybody, lab, number};
+use support::family::{Program, expect_gone, for_everybody};
+use support::{lab, number};
 use tempfile::TempDir;
 use tipme_bench::until;
 
@@ -185,7 +182,7 @@ fn no_process_outlives_ctrl_c_or_a_kill() {
 
 #[test]
 fn another_user_may_as_well() {
-    let (_folder, path) = for_everybody();
+    let (_folder, path) = for_everybody(&["tipme-lab", "tipme"]);
     let output = Command::new(path)
         .args(["load", "cpu", "--level", "2", "-d", "1s"])
         .uid(65_534)

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tipme bench memory` as a user runs it. Needs root.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
-
-mod support;
 
 use rustix::process::Signal;
 use serde_json::Value;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use support::family::{Program, expect_gone};
-use support::{for_everybody, lab};
+use support::family::{Program, expect_gone, for_everybody};
+use support::lab;
 use tempfile::TempDir;
 use tipme_bench::until;
 
@@ -185,7 +182,7 @@ fn nothing_is_left_after_ctrl_c_and_after_a_kill() {
 
 #[test]
 fn the_error_for_another_user_names_the_remedy() {
-    let (_folder, path) = for_everybody();
+    let (_folder, path) = for_everybody(&["tipme-lab", "tipme"]);
     let output =
         Command::new(path).args(["bench", "memory"]).uid(65_534).gid(65_534).output().unwrap();
     assert_eq!(output.status.code(), Some(2));

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tipme bench timer` as a user runs it. Needs root to explain late wakeups.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
-
-mod support;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -11,6 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
+use support::family::for_everybody;
 use support::{lab, schema};
 use tempfile::TempDir;
 
@@ -268,7 +266,7 @@ fn a_planted_culprit_is_named_with_its_period() {
 
 #[test]
 fn a_refused_policy_names_the_remedy() {
-    let (_folder, program) = support::for_everybody();
+    let (_folder, program) = for_everybody(&["tipme-lab", "tipme"]);
     let mut command = Command::new(program);
     command.args(["bench", "timer", "-d", "100ms"]).uid(NOBODY).gid(NOBODY).current_dir("/");
     let given = command.output().unwrap();

@@ -3,7 +3,7 @@
 
 mod helper_client;
 
-use crate::helper_service::messages::{AppliedCounts, Explained, RestoredCounts, Terms};
+use crate::helper_service::messages::{AppliedCounts, Explained, Terms};
 use crate::setting::{ManageOptions, Setting, UseHelper};
 use anyhow::{Result, bail};
 use helper_client::HelperClient;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use tipme_control::DEFAULT_STATE_DIR;
 use tipme_policy::{Action, Backend, Identity, Strength};
 use tipme_record::Nanos;
-use tipme_sched::{Mechanism, processes};
+use tipme_sched::{Mechanism, Restored, processes};
 
 /// Applies the policy's actions, locally or through the helper.
 pub(crate) enum Actuator {
@@ -64,7 +64,7 @@ impl Actuator {
         found: Found,
         setting: &mut Setting,
         server: u32,
-    ) -> Result<(Actuator, RestoredCounts)> {
+    ) -> Result<(Actuator, Restored)> {
         let why = match found {
             Found::None(why) => why,
             // Users set the weights of their own groups without a helper, also across sessions.
@@ -82,7 +82,7 @@ impl Actuator {
         };
         setting.missing.extend(why.map(|why| format!("helper: {why}")));
         let (mechanism, restored) = Mechanism::open(setting.config(options))?;
-        Ok((Actuator::Local(Box::new(mechanism)), restored.into()))
+        Ok((Actuator::Local(Box::new(mechanism)), restored))
     }
 
     /// Returns the PID of the helper.
@@ -135,9 +135,9 @@ impl Actuator {
     }
 
     /// Same as [`Mechanism::restore`].
-    pub(crate) fn restore(&mut self) -> RestoredCounts {
+    pub(crate) fn restore(&mut self) -> Restored {
         match self {
-            Actuator::Local(mechanism) => mechanism.restore().into(),
+            Actuator::Local(mechanism) => mechanism.restore(),
             Actuator::Remote(client) => client.restore(),
         }
     }

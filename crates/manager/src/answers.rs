@@ -20,7 +20,9 @@ impl Manager {
         match request {
             ManagerRequest::Status => Ok(ManagerResponse::Status(Box::new(self.status()))),
             ManagerRequest::Strength(name) => {
-                let strength = name.parse::<Strength>().map_err(|error| error.to_string())?;
+                let strength = Strength::named(name).ok_or_else(|| {
+                    format!("unknown strength {name:?}; use off, gentle, normal or strong")
+                })?;
                 self.set_strength(strength);
                 Ok(ManagerResponse::Done)
             }

@@ -6,7 +6,7 @@ use crate::busy;
 use crate::desktop_state::DesktopState;
 use crate::display::AttendedDisplay;
 use crate::display_thread::{DisplayReport, FollowedDisplay};
-use crate::helper_service::messages::{AppliedCounts, RestoredCounts};
+use crate::helper_service::messages::AppliedCounts;
 use crate::memory::{MemoryWatch, ProcessFacts};
 use crate::own_cpu::{Chore, OwnCpu};
 use crate::prefetch::Prefetch;
@@ -27,7 +27,7 @@ use tipme_desktop::attention::{AttentionChange, Core};
 use tipme_desktop::clock;
 use tipme_policy::{Action, Assignment, DesktopEvent, Identity, Policy, SetId, Strength};
 use tipme_record::Nanos;
-use tipme_sched::{LATER_MS, processes};
+use tipme_sched::{LATER_MS, Restored, processes};
 
 /// Time without input after which the user may be away; the policy waits another minute.
 const AWAY_AFTER: Nanos = Nanos::from_secs(4 * 60);
@@ -89,7 +89,7 @@ fn begin(options: &ManageOptions) -> Result<(Manager, Server, Vec<AttentionChang
 /// hang.
 fn take_back_without_display(options: &ManageOptions) {
     match tipme_sched::take_back(&options.state.journal(), Path::new("/proc")) {
-        Ok(restored) => report_restored("a killed manager", &restored.into()),
+        Ok(restored) => report_restored("a killed manager", &restored),
         Err(error) => {
             journal::warning(format!("cannot undo the changes of a killed manager: {error}")).tell()
         }
@@ -97,7 +97,7 @@ fn take_back_without_display(options: &ManageOptions) {
 }
 
 /// Reports the result of a restore unless everything was restored.
-pub(crate) fn report_restored(owner: &str, restored: &RestoredCounts) {
+pub(crate) fn report_restored(owner: &str, restored: &Restored) {
     if restored.failed > 0 || restored.unreadable > 0 {
         let words = format!(
             "{} changes of {owner} could not be undone, and {} could not be read",

@@ -213,7 +213,7 @@ fn restore_dead(shared: &SharedState) {
         let owner = if name.ends_with(".server") { 0 } else { uid };
         match Mechanism::open(config(shared, path.clone(), owner)) {
             Ok((_, restored)) if restored.failed > 0 || restored.unreadable > 0 => {
-                crate::daemon::report_restored("a killed helper", &restored.into());
+                crate::daemon::report_restored("a killed helper", &restored);
             }
             Ok((mechanism, _)) => {
                 drop(mechanism);

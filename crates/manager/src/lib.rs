@@ -28,7 +28,6 @@ mod display_thread;
 mod family;
 mod fuzz;
 mod helper_service;
-mod history_file;
 mod installed;
 mod memory;
 mod own_cpu;

@@ -3,12 +3,12 @@
 
 mod pressure;
 
-pub(crate) use pressure::some_total;
 use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use tipme_control::manager::MemoryStatus;
 use tipme_policy::{GroupMemory, Identity, MemoryGroup, MemorySample, SetId};
 use tipme_record::Nanos;
+use tipme_record::proc_text::stalled_us;
 use tipme_sched::processes;
 
 /// Time between two looks while memory is short.
@@ -162,7 +162,7 @@ impl MemoryWatch {
     /// Returns the share of time in which some task waited for memory, in percent; 0 without PSI.
     fn pressure(&mut self, now: Nanos) -> f32 {
         let text = std::fs::read_to_string(self.proc.join("pressure/memory")).unwrap_or_default();
-        let Some(total) = some_total(&text) else { return 0.0 };
+        let Some(total) = stalled_us(&text) else { return 0.0 };
         // Keep one reading from before the span, so that the measurement covers all of it.
         while self.waited.len() > 1 && now.since(self.waited[1].0) >= PRESSURE_WINDOW
             || self.waited.len() >= KEPT_MAX

@@ -3,25 +3,27 @@
 
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
-use tipme_record::Nanos;
+use tipme_record::{Nanos, named};
 
-/// A task of the manager's loop.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Chore {
-    /// Waiting for the next timer, and everything not listed below.
-    Waiting,
-    /// Events of the display, and queries to it.
-    Display,
-    /// Applying knobs once they are decided.
-    Knobs,
-    /// Looks at the processes of sets and at terminals.
-    Processes,
-    /// Search for busy processes while CPUs are scarce.
-    BusyProcesses,
-    Memory,
-    /// Prefetching: files of programs, and memory of recently used sets.
-    Files,
-    Requests,
+named! {
+    /// A task of the manager's loop.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+    pub(crate) enum Chore {
+        /// Waiting for the next timer, and everything not listed below.
+        Waiting = "waiting",
+        /// Events of the display, and queries to it.
+        Display = "display",
+        /// Applying knobs once they are decided.
+        Knobs = "knobs",
+        /// Looks at the processes of sets and at terminals.
+        Processes = "processes of sets",
+        /// Search for busy processes while CPUs are scarce.
+        BusyProcesses = "busy processes",
+        Memory = "memory",
+        /// Prefetching: files of programs, and memory of recently used sets.
+        Files = "reading ahead",
+        Requests = "requests",
+    }
 }
 
 /// CPU time of the deciding thread, by task.
@@ -57,29 +59,14 @@ impl OwnCpu {
 
     fn spent_until(&self, now: Nanos, of_display_thread: Nanos) -> BTreeMap<&'static str, Nanos> {
         let mut spent: BTreeMap<&'static str, Nanos> =
-            self.spent.iter().map(|(chore, spent)| (chore.words(), *spent)).collect();
+            self.spent.iter().map(|(chore, spent)| (chore.name(), *spent)).collect();
         for (chore, more) in
             [(self.chore, now.since(self.since)), (Chore::Display, of_display_thread)]
         {
-            let time = spent.entry(chore.words()).or_default();
+            let time = spent.entry(chore.name()).or_default();
             *time = time.after(more);
         }
         spent
-    }
-}
-
-impl Chore {
-    fn words(self) -> &'static str {
-        match self {
-            Chore::Waiting => "waiting",
-            Chore::Display => "display",
-            Chore::Knobs => "knobs",
-            Chore::Processes => "processes of sets",
-            Chore::BusyProcesses => "busy processes",
-            Chore::Memory => "memory",
-            Chore::Files => "reading ahead",
-            Chore::Requests => "requests",
-        }
     }
 }
 

@@ -13,22 +13,26 @@ mod mounts;
 mod others;
 mod reader;
 
-use crate::history_file;
 use crate::memory;
 use crate::setting::ManageOptions;
+use anyhow::Result;
 use brake::Brake;
 use mounts::MountList;
 use reader::Reader;
 use std::collections::BTreeMap;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, OnceLock};
-use tipme_control::journal;
 use tipme_control::manager::{PreloadState, PreloadStatus};
+use tipme_control::{journal, state_file};
 use tipme_policy::preload::FileHistory;
 use tipme_policy::{Identity, SetId, Strength};
 use tipme_record::Nanos;
 
+/// Maximum number of bytes read of a history, more than its bounds allow.
+const FILE_BYTES_MAX: u64 = 4 << 20;
 /// Time with the focus after which a program counts as in use, and has mapped the files that it
 /// needs to start.
 const USED: Nanos = Nanos::from_secs(10);
@@ -139,7 +143,7 @@ impl PreloadWorker {
 
     fn run(&self, used: &Receiver<UsedProgram>) {
         tipme_confine::be_idle();
-        let mut history = history_file::read(&self.path);
+        let mut history = recall(&self.path);
         let status = if self.brake.is_stopped() {
             PreloadStatus { state: PreloadState::Off, ..PreloadStatus::default() }
         } else {
@@ -162,9 +166,33 @@ impl PreloadWorker {
         let files = mapped::files(&self.proc, &MountList::read(&self.proc), &program.processes);
         if !files.is_empty() {
             history.remember(&program.name, files);
-            history_file::write(&self.path, history);
+            save(&self.path, history);
         }
     }
+}
+
+/// Reads the history; empty if there is none. An unreadable file is moved aside with a warning.
+fn recall(path: &Path) -> FileHistory {
+    let (history, damage) =
+        state_file::load(path, FILE_BYTES_MAX, |bytes| Ok(serde_json::from_slice(bytes)?));
+    if let Some(why) = damage {
+        journal::warning(why).tell();
+    }
+    history
+}
+
+/// Writes the history. On failure it warns, and loses what is new.
+fn save(path: &Path, history: &FileHistory) {
+    if let Err(error) = replace(path, history) {
+        journal::warning(format!("{error:#}; what was learned is lost")).tell();
+    }
+}
+
+fn replace(path: &Path, history: &FileHistory) -> Result<()> {
+    if let Some(folder) = path.parent() {
+        DirBuilder::new().recursive(true).mode(0o755).create(folder)?;
+    }
+    state_file::replace(path, &serde_json::to_vec(history)?)
 }
 
 #[cfg(test)]

@@ -2,136 +2,49 @@
 //! The user's strength setting, the backends, and the kernel knobs of a set.
 
 use serde::{Deserialize, Serialize};
-use std::fmt;
-use std::str::FromStr;
+use tipme_record::named;
 
-/// The user's strength setting, from "no change" to "my focus above all else".
-#[derive(
-    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize,
-)]
-#[serde(rename_all = "lowercase")]
-pub enum Strength {
-    /// Changes nothing.
-    Off,
-    Gentle,
-    #[default]
-    Normal,
-    Strong,
-}
-
-impl Strength {
-    /// All strengths, weakest first.
-    pub const ALL: [Strength; 4] =
-        [Strength::Off, Strength::Gentle, Strength::Normal, Strength::Strong];
-
-    /// Returns the name that [`FromStr`] accepts.
-    pub fn name(self) -> &'static str {
-        match self {
-            Strength::Off => "off",
-            Strength::Gentle => "gentle",
-            Strength::Normal => "normal",
-            Strength::Strong => "strong",
-        }
+named! {
+    /// The user's strength setting, from "no change" to "my focus above all else".
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Strength {
+        /// Changes nothing.
+        Off = "off",
+        /// Favours a little.
+        Gentle = "gentle",
+        /// Favours by the default amount.
+        Normal = "normal",
+        /// Favours as strongly as is safe.
+        Strong = "strong",
     }
 }
 
-impl fmt::Display for Strength {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+#[allow(clippy::derivable_impls, reason = "the declaration has no place for the attribute")]
+impl Default for Strength {
+    fn default() -> Strength {
+        Strength::Normal
     }
 }
 
-/// A word that names no strength.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct UnknownStrength(pub String);
-
-impl fmt::Display for UnknownStrength {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "unknown strength {:?}; use off, gentle, normal or strong", self.0)
+named! {
+    /// Mechanism that sets the values, most capable first; it also selects columns of the table.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Backend {
+        /// Weights of systemd units.
+        Systemd = "systemd",
+        /// Weights of cgroups (v2) below a delegated one.
+        Cgroup = "cgroup",
+        /// The scheduler's autogroups of sessions.
+        Autogroup = "autogroup",
+        /// Nice values, policies and I/O priorities.
+        Nice = "nice",
     }
-}
-
-impl std::error::Error for UnknownStrength {}
-
-impl FromStr for Strength {
-    type Err = UnknownStrength;
-
-    fn from_str(word: &str) -> Result<Strength, UnknownStrength> {
-        let found = Strength::ALL.into_iter().find(|strength| strength.name() == word);
-        found.ok_or_else(|| UnknownStrength(word.to_owned()))
-    }
-}
-
-/// Mechanism that sets the values; it also selects the rows of the table.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Backend {
-    /// A systemd unit for each set.
-    Systemd,
-    /// A cgroup (version 2) for each set, inside a delegated group.
-    Cgroup,
-    /// The scheduler's autogroups, one for each session.
-    Autogroup,
-    /// Per-process values only.
-    Nice,
-}
-
-impl Backend {
-    /// All backends, most capable first.
-    pub const ALL: [Backend; 4] =
-        [Backend::Systemd, Backend::Cgroup, Backend::Autogroup, Backend::Nice];
-
-    /// Returns the name used in text and JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Backend::Systemd => "systemd",
-            Backend::Cgroup => "cgroup",
-            Backend::Autogroup => "autogroup",
-            Backend::Nice => "nice",
-        }
-    }
-
-    /// Returns a description of the knobs that the backend uses.
-    pub fn about(self) -> &'static str {
-        match self {
-            Backend::Systemd => "Weights of systemd units",
-            Backend::Cgroup => "Weights of cgroups (v2) below a delegated one",
-            Backend::Autogroup => "The scheduler's autogroups of sessions",
-            Backend::Nice => "Nice values, policies and I/O priorities",
-        }
-    }
-}
-
-impl fmt::Display for Backend {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-/// A scheduling policy. Real-time policies are excluded: such a process could lock out everything
-/// else.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Scheduling {
-    /// SCHED_OTHER.
-    Other,
-    /// SCHED_IDLE: a weight of 3, where a nice value of 0 has 1024.
-    Idle,
-}
-
-/// An I/O priority.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum IoPriority {
-    /// Level from 0 (first) to 7 (last); 4 is the kernel's default.
-    BestEffort(u8),
-    /// Served only while no other process uses the disk.
-    Idle,
 }
 
 /// Kernel settings for a set or its processes. `None` leaves a setting as found.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Knobs {
     /// `cpu.weight` of the set's cgroup, 1 to 10000.
     pub cpu_weight: Option<u32>,
@@ -145,41 +58,10 @@ pub struct Knobs {
     /// shorter slice than the running thread's preempts it at once, unless it has used more than
     /// its share. Shares do not change. Kernels before 6.12 lack this setting.
     pub slice_us: Option<u32>,
-    /// Scheduling policy of each thread.
-    pub scheduling: Option<Scheduling>,
-    /// I/O priority of each thread.
-    pub io: Option<IoPriority>,
-}
-
-impl fmt::Display for Knobs {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words: Vec<String> = [
-            self.cpu_weight.map(|weight| format!("cpu.weight {weight}")),
-            self.io_weight.map(|weight| format!("io.weight {weight}")),
-            self.autogroup.map(|nice| format!("autogroup {nice}")),
-            self.nice.map(|nice| format!("nice {nice}")),
-            self.slice_us.map(|slice| format!("slice {slice} us")),
-            self.scheduling.map(|scheduling| format!("scheduling {scheduling}")),
-            self.io.map(|io| format!("io {io}")),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
-        f.pad(&if words.is_empty() { "-".to_owned() } else { words.join(", ") })
-    }
-}
-
-impl fmt::Display for Scheduling {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(if *self == Scheduling::Idle { "idle" } else { "other" })
-    }
-}
-
-impl fmt::Display for IoPriority {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            IoPriority::BestEffort(level) => write!(f, "best effort {level}"),
-            IoPriority::Idle => f.write_str("idle"),
-        }
-    }
+    /// SCHED_IDLE for each thread: a weight of 3, where a nice value of 0 has 1024. Real-time
+    /// policies are excluded: such a process could lock out everything else.
+    pub is_idle: bool,
+    /// Level of each thread in the I/O class "best effort", from 0 (first) to 7 (last); 4 is the
+    /// kernel's default. A thread of the class "idle" could wait for ever.
+    pub io_level: Option<u8>,
 }

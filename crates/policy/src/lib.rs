@@ -50,9 +50,9 @@ pub use event::{
     Action, Assignment, DesktopEvent, GroupMemory, MemoryAction, MemoryGroup, MemorySample,
 };
 pub use identity::{Identity, Member, Membership, SetId};
-pub use knobs::{Backend, IoPriority, Knobs, Scheduling, Strength, UnknownStrength};
+pub use knobs::{Backend, Knobs, Strength};
 pub use memory::{GROUPS_MAX, HOGS_MAX, UNLIMITED};
 pub use policy::Policy;
 pub use role::{Reason, Role};
 pub use sets::{BUSY_MAX, CORE_MAX, MEMBERS_MAX, SETS_MAX};
-pub use table::{HOG_RUN_MIN_MS, REST_SHARE_MIN_PERCENT, knobs, table};
+pub use table::{HOG_RUN_MIN_MS, REST_SHARE_MIN_PERCENT, knobs};

@@ -3,52 +3,33 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use tipme_record::named;
 
-/// Role of a set for the user, most favoured first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Role {
-    /// S: required by the session: display server, window manager, sound, input method, the
-    /// manager.
-    Core,
-    /// F: has the keyboard focus.
-    Focused,
-    /// V: has the pointer, or a visible window.
-    Visible,
-    /// R: had the keyboard focus within the last [`RECENT`](crate::RECENT); its favour fades.
-    Recent,
-    /// N: has no attention.
-    Rest,
-    /// H: memory is short, and it has more than its share.
-    Hog,
+named! {
+    /// Role of a set for the user, most favoured first.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Role {
+        /// S: required by the session: display server, window manager, sound, input method, the
+        /// manager.
+        Core = "core",
+        /// F: has the keyboard focus.
+        Focused = "focused",
+        /// V: has the pointer, or a visible window.
+        Visible = "visible",
+        /// R: had the keyboard focus within the last [`RECENT`](crate::RECENT); its favour fades.
+        Recent = "recent",
+        /// N: has no attention.
+        Rest = "rest",
+        /// H: memory is short, and it has more than its share.
+        Hog = "hog",
+    }
 }
 
 impl Role {
-    /// All roles, most favoured first.
-    pub const ALL: [Role; 6] =
-        [Role::Core, Role::Focused, Role::Visible, Role::Recent, Role::Rest, Role::Hog];
-
     /// Returns `true` if the role gets more than a set without attention.
     pub fn is_favoured(self) -> bool {
         !matches!(self, Role::Rest | Role::Hog)
-    }
-
-    /// Returns the name used in text and JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Role::Core => "core",
-            Role::Focused => "focused",
-            Role::Visible => "visible",
-            Role::Recent => "recent",
-            Role::Rest => "rest",
-            Role::Hog => "hog",
-        }
-    }
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
     }
 }
 

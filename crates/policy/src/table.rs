@@ -32,10 +32,10 @@
 //! **Autogroup.** With autogroups the kernel weighs sessions, and a nice value counts within a
 //! session only. The backend therefore sets the session's value and also the nice value, which
 //! distinguishes the processes of one session, such as everything started by one start script. If
-//! another scheduler (sched_ext) ignores cgroup weights, the nice values of the rows `Nice` are set
-//! in addition.
+//! another scheduler (sched_ext) ignores cgroup weights, the nice values of the table are set in
+//! addition.
 
-use crate::knobs::{Backend, IoPriority, Knobs, Scheduling, Strength};
+use crate::knobs::{Backend, Knobs, Strength};
 use crate::role::Role;
 
 /// Minimum share of a CPU for a busy set of the rest beside a busy set of each favoured role, in
@@ -44,84 +44,32 @@ pub const REST_SHARE_MIN_PERCENT: u32 = 1;
 /// Minimum CPU time in 10 s for a busy hog beside a busy focused set, in milliseconds.
 pub const HOG_RUN_MIN_MS: u32 = 3;
 
-/// Values of a role under the strengths gentle, normal and strong.
-struct KnobRow(Backend, Role, [Knobs; 3]);
+/// Values of a role: `cpu.weight`, `io.weight`, autogroup, nice value, slice in microseconds, and
+/// I/O level. Lists are for the strengths gentle, normal and strong; 0 leaves a setting as found.
+struct KnobRow(Role, [u32; 3], u32, [i8; 3], [i8; 3], [u32; 3], Option<[u8; 3]>);
 
-use Backend::{Autogroup, Cgroup, Nice};
 use Role::{Core, Focused, Hog, Recent, Rest, Visible};
 
-/// Everything that the manager sets. Settings not listed here are left as found.
+/// Everything that the manager sets, besides the policy SCHED_IDLE of hogs. Settings not listed
+/// here are left as found.
 #[rustfmt::skip]
-const TABLE: [KnobRow; 18] = [
-    // backend, role              gentle                       normal                       strong
-    KnobRow(Cgroup, Core,    [weight(500).disk(500).slice(300), weight(500).disk(500).slice(100),  weight(500).disk(500).slice(100)]),
-    KnobRow(Cgroup, Focused, [weight(300).disk(500).slice(300), weight(3000).disk(500).slice(100), weight(8900).disk(500).slice(100)]),
-    KnobRow(Cgroup, Visible, [weight(200),                 weight(300),                 weight(300)]),
-    KnobRow(Cgroup, Recent,  [weight(150),                 weight(200),                 weight(200)]),
-    KnobRow(Cgroup, Rest,    [weight(100).slice(8_000),    weight(100).slice(20_000),   weight(100).slice(20_000)]),
-    KnobRow(Cgroup, Hog,     [weight(20).disk(10).slice(8_000), weight(20).disk(10).slice(20_000), weight(20).disk(10).slice(20_000)]),
-
-    KnobRow(Autogroup, Core,    [session(-5).nice(-4).slice(300).io(2),  session(-10).nice(-8).slice(100).io(0), session(-15).nice(-10).slice(100).io(0)]),
-    KnobRow(Autogroup, Focused, [session(-5).nice(-4).slice(300).io(2),  session(-10).nice(-8).slice(100).io(0), session(-15).nice(-10).slice(100).io(0)]),
-    KnobRow(Autogroup, Visible, [session(-2).nice(-2),        session(-4).nice(-4),        session(-4).nice(-4)]),
-    KnobRow(Autogroup, Recent,  [session(-2).nice(-2),        session(-4).nice(-4),        session(-4).nice(-4)]),
-    KnobRow(Autogroup, Rest,    [AS_FOUND.slice(8_000),       AS_FOUND.slice(20_000),      AS_FOUND.slice(20_000)]),
-    KnobRow(Autogroup, Hog,     [session(19).slice(8_000).idle().io(7), session(19).slice(20_000).idle().io(7), session(19).slice(20_000).idle().io(7)]),
-
-    KnobRow(Nice, Core,    [AS_FOUND.nice(-4).slice(300).io(2),     AS_FOUND.nice(-8).slice(100).io(0),     AS_FOUND.nice(-10).slice(100).io(0)]),
-    KnobRow(Nice, Focused, [AS_FOUND.nice(-4).slice(300).io(2),     AS_FOUND.nice(-8).slice(100).io(0),     AS_FOUND.nice(-10).slice(100).io(0)]),
-    KnobRow(Nice, Visible, [AS_FOUND.nice(-2),           AS_FOUND.nice(-4),           AS_FOUND.nice(-4)]),
-    KnobRow(Nice, Recent,  [AS_FOUND.nice(-2),           AS_FOUND.nice(-4),           AS_FOUND.nice(-4)]),
-    KnobRow(Nice, Rest,    [AS_FOUND.slice(8_000),       AS_FOUND.slice(20_000),      AS_FOUND.slice(20_000)]),
-    KnobRow(Nice, Hog,     [AS_FOUND.slice(8_000).idle().io(7), AS_FOUND.slice(20_000).idle().io(7), AS_FOUND.slice(20_000).idle().io(7)]),
+const TABLE: [KnobRow; 6] = [
+    KnobRow(Core,    [500, 500, 500],     500, [-5, -10, -15], [-4, -8, -10], [300, 100, 100], Some([2, 0, 0])),
+    KnobRow(Focused, [300, 3_000, 8_900], 500, [-5, -10, -15], [-4, -8, -10], [300, 100, 100], Some([2, 0, 0])),
+    KnobRow(Visible, [200, 300, 300],       0, [-2, -4, -4],   [-2, -4, -4],  [0, 0, 0],       None),
+    KnobRow(Recent,  [150, 200, 200],       0, [-2, -4, -4],   [-2, -4, -4],  [0, 0, 0],       None),
+    KnobRow(Rest,    [100, 100, 100],       0, [0, 0, 0],      [0, 0, 0],     REST_SLICE_US,   None),
+    KnobRow(Hog,     [20, 20, 20],         10, [19, 19, 19],   [0, 0, 0],     REST_SLICE_US,   Some([7, 7, 7])),
 ];
 
-const AS_FOUND: Knobs = Knobs {
-    cpu_weight: None,
-    io_weight: None,
-    autogroup: None,
-    nice: None,
-    slice_us: None,
-    scheduling: None,
-    io: None,
-};
-
-const fn weight(cpu: u32) -> Knobs {
-    Knobs { cpu_weight: Some(cpu), ..AS_FOUND }
-}
-
-const fn session(nice: i8) -> Knobs {
-    Knobs { autogroup: Some(nice), ..AS_FOUND }
-}
-
-impl Knobs {
-    const fn disk(self, weight: u32) -> Knobs {
-        Knobs { io_weight: Some(weight), ..self }
-    }
-
-    const fn nice(self, nice: i8) -> Knobs {
-        Knobs { nice: Some(nice), ..self }
-    }
-
-    const fn slice(self, us: u32) -> Knobs {
-        Knobs { slice_us: Some(us), ..self }
-    }
-
-    const fn idle(self) -> Knobs {
-        Knobs { scheduling: Some(Scheduling::Idle), ..self }
-    }
-
-    const fn io(self, level: u8) -> Knobs {
-        Knobs { io: Some(IoPriority::BestEffort(level)), ..self }
-    }
-}
+const REST_SLICE_US: [u32; 3] = [8_000, 20_000, 20_000];
 
 /// Returns the knobs for a set of this role. `faded` applies to [`Role::Recent`] only: 0 has just
 /// lost the focus, 1 lost it ten minutes ago and gets the values of the rest. Values outside of
 /// this range are clamped; NaN counts as 1. [`Strength::Off`] sets no knobs.
 pub fn knobs(backend: Backend, strength: Strength, role: Role, faded: f32) -> Knobs {
     let column = match strength {
-        Strength::Off => return AS_FOUND,
+        Strength::Off => return Knobs::default(),
         Strength::Gentle => 0,
         Strength::Normal => 1,
         Strength::Strong => 2,
@@ -136,9 +84,27 @@ pub fn knobs(backend: Backend, strength: Strength, role: Role, faded: f32) -> Kn
 
 /// Systemd units use the numbers of plain cgroups: the kernel knobs are the same.
 fn entry(backend: Backend, role: Role, column: usize) -> Knobs {
-    let backend = if backend == Backend::Systemd { Cgroup } else { backend };
-    let row = TABLE.iter().find(|row| row.0 == backend && row.1 == role);
-    row.map_or(AS_FOUND, |row| row.2[column])
+    let row = TABLE.iter().find(|row| row.0 == role);
+    let Some(KnobRow(_, cpu_weight, io_weight, autogroup, nice, slice_us, io_level)) = row else {
+        return Knobs::default();
+    };
+    let plain = Knobs { slice_us: set(slice_us[column]), ..Knobs::default() };
+    match backend {
+        Backend::Systemd | Backend::Cgroup => {
+            Knobs { cpu_weight: set(cpu_weight[column]), io_weight: set(*io_weight), ..plain }
+        }
+        Backend::Autogroup | Backend::Nice => Knobs {
+            autogroup: set(autogroup[column]).filter(|_| backend == Backend::Autogroup),
+            nice: set(nice[column]),
+            is_idle: role == Role::Hog,
+            io_level: io_level.map(|levels| levels[column]),
+            ..plain
+        },
+    }
+}
+
+fn set<T: Default + PartialEq>(value: T) -> Option<T> {
+    (value != T::default()).then_some(value)
 }
 
 /// Interpolates between two entries if both have a number, or if the rest is left as found.
@@ -161,15 +127,4 @@ fn between(from: f32, to: f32, faded: f32) -> f32 {
 fn fade_nice(from: Option<i8>, to: Option<i8>, faded: f32) -> Option<i8> {
     let nice = between(f32::from(from?), f32::from(to.unwrap_or(0)), faded) as i8;
     (nice != 0 || to.is_some()).then_some(nice)
-}
-
-/// Formats the table as text, with a line for each backend, role and strength.
-pub fn table() -> String {
-    let mut text = String::new();
-    for KnobRow(backend, role, columns) in &TABLE {
-        for (strength, knobs) in Strength::ALL[1..].iter().zip(columns) {
-            text.push_str(&format!("{backend:9} {role:7} {strength:6} {knobs}\n"));
-        }
-    }
-    text
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Files that are remembered, and the order in which they are read ahead.
-#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -7,6 +7,7 @@
 //! earlier uses, and records being written during a copy, are recognised without a length.
 
 use crate::declare::CType;
+use crate::named;
 use crate::packed::{PackedWord, WORD_BYTES};
 use crate::records::{Head, RecordKind};
 use crate::units::Nanos;
@@ -15,29 +16,17 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 /// Size of a chunk in bytes, including its head.
 pub const CHUNK_BYTES: usize = 64 * 1024;
 
-/// Ring that a chunk belongs to; rare records outlive frequent ones, exits outlive both.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u32)]
-pub enum RingClass {
-    /// Switch, waking and migrate records.
-    Sched = 0,
-    /// All other records.
-    Rare = 1,
-    /// Identity of exited tasks.
-    Exits = 2,
-}
-
-impl RingClass {
-    /// All classes, in the order of their numbers.
-    pub const ALL: [RingClass; 3] = [RingClass::Sched, RingClass::Rare, RingClass::Exits];
-
-    /// Name in messages and in the incident file.
-    pub fn name(self) -> &'static str {
-        match self {
-            RingClass::Sched => "sched",
-            RingClass::Rare => "rare",
-            RingClass::Exits => "exits",
-        }
+named! {
+    /// Ring that a chunk belongs to; rare records outlive frequent ones, exits outlive both.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    #[repr(u32)]
+    pub enum RingClass {
+        /// Switch, waking and migrate records.
+        Sched = "sched",
+        /// All other records.
+        Rare = "rare",
+        /// Identity of exited tasks.
+        Exits = "exits",
     }
 }
 

@@ -21,6 +21,7 @@ mod cut;
 mod declare;
 mod header;
 pub mod incident;
+mod named;
 pub mod packed;
 mod private;
 pub mod proc_text;

@@ -35,6 +35,13 @@ pub fn users(status: &str) -> Option<(u32, u32)> {
     Some((ids.next()?.parse().ok()?, ids.next()?.parse().ok()?))
 }
 
+/// Returns the microseconds since boot in which some task was stalled, in the text of a pressure
+/// file.
+pub fn stalled_us(text: &str) -> Option<u64> {
+    let line = text.lines().find(|line| line.starts_with("some "))?;
+    line.split(' ').find_map(|word| word.strip_prefix("total="))?.parse().ok()
+}
+
 /// File with the preemption model of a kernel that can switch it; readable by root, if debugfs is
 /// mounted.
 pub const PREEMPTION: &str = "/sys/kernel/debug/sched/preempt";
@@ -93,6 +100,15 @@ pub fn cgroup_mounts(mountinfo: &str) -> impl Iterator<Item = CgroupMount<'_>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_time_of_stalls_is_that_of_some_tasks() {
+        let text = "some avg10=0.00 avg60=0.00 avg300=0.00 total=1234\nfull avg10=0.00 total=9\n";
+        assert_eq!(stalled_us(text), Some(1_234));
+        for other in ["full total=9\n", "some avg10=0.00\n", "some total=-4", ""] {
+            assert_eq!(stalled_us(other), None, "{other}");
+        }
+    }
 
     #[test]
     fn a_name_may_hold_brackets() {

@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use tipme_control::{AutoCounts, journal};
 use tipme_kernel::{AnswersRead, Kernel, OpenPresses, ToldAnswer};
 use tipme_measure::{ClassLimits, InputClass, PersonSaid, ThresholdProfile};
-use tipme_record::{Nanos, Pid};
+use tipme_record::{Nanos, Pid, named};
 
 /// Maximum number of examinations per hour: each takes a second or two of otherwise idle CPU time.
 const LOOKS_MAX: usize = 20;
@@ -62,33 +62,14 @@ const KNOWN_N: u64 = 50;
 /// suspicious.
 const STARTS: Nanos = Nanos::from_secs(10);
 
-/// Action on a finding.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum AutoMode {
-    /// Keep the incident.
-    Mark,
-    /// Only log a line.
-    DryRun,
-}
-
-impl AutoMode {
-    /// All modes.
-    pub const ALL: [AutoMode; 2] = [AutoMode::Mark, AutoMode::DryRun];
-
-    /// Name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            AutoMode::Mark => "mark",
-            AutoMode::DryRun => "dry-run",
-        }
-    }
-
-    /// Help text.
-    pub fn about(self) -> &'static str {
-        match self {
-            AutoMode::Mark => "Keep an incident",
-            AutoMode::DryRun => "Log what would be marked, and keep no file",
-        }
+named! {
+    /// Action on a finding.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum AutoMode {
+        /// Keep an incident.
+        Mark = "mark",
+        /// Log what would be marked, and keep no file.
+        DryRun = "dry-run",
     }
 }
 

@@ -7,13 +7,13 @@
 
 use crate::identity::realtime_now;
 use crate::learning::{Learning, class, is_of_pointer};
-use crate::{processes, state_file};
+use crate::processes;
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use tipme_control::journal;
+use tipme_control::{journal, state_file};
 use tipme_kernel::{AnswersRead, Kernel, ToldAnswer};
 use tipme_measure::lived::{AnsweredPresses, DayFigures, LastAnswer, LivedDay};
 use tipme_record::{Nanos, Pid};

@@ -23,39 +23,19 @@ use tipme_control::journal;
 use tipme_desktop::chords::Chords;
 use tipme_desktop::console::{ACTIVE_NAME, Console, owner};
 use tipme_desktop::hotkeys::{Bindings, HotKeyAction};
+use tipme_record::named;
 
 /// Maximum number of incidents waiting for diagnosis; later ones are left to `tipme diagnose`.
 const DIAGNOSES_MAX: usize = 8;
 
-/// Scope in which hot keys are read from the keyboards.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum HotKeyScope {
-    /// Only while a text console is active: in a graphical session the agent handles them.
-    Console,
-    /// Always, in graphical sessions too.
-    Always,
-}
-
-impl HotKeyScope {
-    /// All scopes.
-    pub const ALL: [HotKeyScope; 2] = [HotKeyScope::Console, HotKeyScope::Always];
-
-    /// Name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            HotKeyScope::Console => "console",
-            HotKeyScope::Always => "always",
-        }
-    }
-
-    /// Help text.
-    pub fn about(self) -> &'static str {
-        match self {
-            HotKeyScope::Console => "On text consoles only; in an X session the agent serves them",
-            HotKeyScope::Always => {
-                "In graphical sessions too, for Wayland desktops that cannot bind keys"
-            }
-        }
+named! {
+    /// Scope in which hot keys are read from the keyboards.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub enum HotKeyScope {
+        /// On text consoles only; in an X session the agent serves them.
+        Console = "console",
+        /// In graphical sessions too, for Wayland desktops that cannot bind keys.
+        Always = "always",
     }
 }
 

@@ -41,7 +41,6 @@ mod seal;
 mod sealing;
 mod seat;
 mod state;
-mod state_file;
 mod symbols;
 mod tap;
 mod tolerances;

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use tipme_record::Nanos;
+use tipme_record::proc_text::stalled_us;
 
 /// Files sampled, in the order of their numbers in the incident.
 const SOURCES: [&str; 5] = [
@@ -102,7 +103,8 @@ impl Sampler {
         for (source, file) in &self.files {
             let Ok(count) = file.read_at(&mut self.buffer, 0) else { continue };
             if let Some(felt) = felt_us.get_mut(*source as usize) {
-                *felt = total_us(&self.buffer[..count]).unwrap_or(0);
+                let text = String::from_utf8_lossy(&self.buffer[..count]);
+                *felt = stalled_us(&text).unwrap_or(0);
             }
             if self.samples.len() >= self.limit {
                 self.samples.pop_front();
@@ -139,13 +141,6 @@ fn bytes<'a>(samples: impl Iterator<Item = &'a ProcSample>) -> Vec<u8> {
         out.resize(out.len().next_multiple_of(8), 0);
     }
     out
-}
-
-/// Returns the microseconds of stalls since boot: the total of the line `some`.
-fn total_us(text: &[u8]) -> Option<u64> {
-    let line = text.split(|byte| *byte == b'\n').next()?;
-    let total = line.split(|byte| *byte == b' ').find_map(|word| word.strip_prefix(b"total="))?;
-    std::str::from_utf8(total).ok()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -187,12 +182,5 @@ mod tests {
         let stat = b"cpu  9 0 9\ncpu0 9 0 9\ncpu1 9 0 9\nintr 99 0 7\nctxt 5\n";
         assert_eq!(wanted(stat), b"cpu  9 0 9\ncpu0 9 0 9\ncpu1 9 0 9\n");
         assert_eq!(wanted(b"MemTotal: 9 kB\n"), b"MemTotal: 9 kB\n");
-    }
-
-    #[test]
-    fn the_time_that_was_waited_is_read() {
-        let text = b"some avg10=0.00 avg60=0.00 avg300=0.00 total=1234\nfull avg10=0.00 total=9\n";
-        assert_eq!(total_us(text), Some(1_234));
-        assert_eq!((total_us(b"some avg10=0.00\n"), total_us(b"")), (None, None));
     }
 }

@@ -4,11 +4,10 @@
 //! A mark by the user, and verdicts on automatic incidents, change it by the rule of
 //! `tipme_measure::Tolerance`. The ids of automatic incidents are kept too, for the status.
 
-use crate::state_file;
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use tipme_control::{ToldTolerance, journal};
+use tipme_control::{ToldTolerance, journal, state_file};
 use tipme_measure::{InputClass, PersonSaid, Tolerance};
 
 /// Maximum number of rows; the one with the oldest feedback is evicted.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Any input to a plot results in a small well-formed SVG; also writes samples of all plots for
 //! inspection.
-#![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 #[path = "plots/samples.rs"]
 mod samples;

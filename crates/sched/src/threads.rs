@@ -22,7 +22,7 @@ use crate::ledger::{CellDetails, LedgerStep};
 use crate::why::{Applied, Knob, SkipReason};
 use crate::world::{KnobFault, KnobPlace, ThreadKnob, ThreadSettings, Value, World};
 use std::collections::{BTreeMap, BTreeSet};
-use tipme_policy::{Identity, IoPriority, Knobs, Scheduling};
+use tipme_policy::{Identity, Knobs};
 
 /// Maximum number of rounds that search for threads and children forked meanwhile.
 const ROUNDS_MAX: usize = 4;
@@ -38,13 +38,8 @@ struct Wants([Option<i64>; 4]);
 
 impl Wants {
     fn new(knobs: &Knobs) -> Wants {
-        let policy = knobs.scheduling.map(|scheduling| {
-            if scheduling == Scheduling::Idle { i64::from(libc::SCHED_IDLE) } else { 0 }
-        });
-        let io = knobs.io.map(|io| match io {
-            IoPriority::BestEffort(level) => 2 << 13 | i64::from(level.min(7)),
-            IoPriority::Idle => 3 << 13,
-        });
+        let policy = knobs.is_idle.then_some(libc::SCHED_IDLE.into());
+        let io = knobs.io_level.map(|level| 2 << 13 | i64::from(level.min(7)));
         let slice = knobs.slice_us.map(|slice_us| i64::from(slice_us) * 1_000);
         Wants([knobs.nice.map(i64::from), slice, policy, io])
     }

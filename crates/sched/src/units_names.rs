@@ -6,28 +6,21 @@
 //! manager. Groups below a scope or a service are internal to it.
 
 use serde::{Deserialize, Serialize};
+use tipme_record::named;
 
-/// A numeric property of a unit that can be set at run time.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Property {
-    CpuWeight,
-    IoWeight,
-    MemoryLow,
-    MemoryHigh,
+named! {
+    /// A numeric property of a unit that can be set at run time, with systemd's name.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub(crate) enum Property {
+        CpuWeight = "CPUWeight",
+        IoWeight = "IOWeight",
+        MemoryLow = "MemoryLow",
+        MemoryHigh = "MemoryHigh",
+    }
 }
 
 impl Property {
-    /// Returns systemd's name of the property.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Property::CpuWeight => "CPUWeight",
-            Property::IoWeight => "IOWeight",
-            Property::MemoryLow => "MemoryLow",
-            Property::MemoryHigh => "MemoryHigh",
-        }
-    }
-
     /// Returns `true` for the value of a unit without an explicit setting.
     pub(crate) fn is_default(self, value: i64) -> bool {
         match self {

@@ -4,43 +4,27 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use tipme_policy::{Identity, Role};
+use tipme_record::named;
 
-/// A changeable setting, in the user's terms.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Knob {
-    Nice,
-    Slice,
-    Scheduling,
-    Io,
-    Autogroup,
-    /// Control group of a process.
-    Group,
-    CpuWeight,
-    IoWeight,
-    MemoryLow,
-    MemoryHigh,
-    Reclaim,
-    /// Advice about the memory of a process.
-    Advice,
-}
-
-impl fmt::Display for Knob {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Knob::Nice => "nice value",
-            Knob::Slice => "time slice",
-            Knob::Scheduling => "scheduling policy",
-            Knob::Io => "I/O priority",
-            Knob::Autogroup => "autogroup",
-            Knob::Group => "control group",
-            Knob::CpuWeight => "cpu.weight",
-            Knob::IoWeight => "io.weight",
-            Knob::MemoryLow => "memory.low",
-            Knob::MemoryHigh => "memory.high",
-            Knob::Reclaim => "memory.reclaim",
-            Knob::Advice => "memory advice",
-        })
+named! {
+    /// A changeable setting, in the user's terms.
+    #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Knob {
+        Nice = "nice value",
+        Slice = "time slice",
+        Scheduling = "scheduling policy",
+        Io = "I/O priority",
+        Autogroup = "autogroup",
+        /// Control group of a process.
+        Group = "control group",
+        CpuWeight = "cpu.weight",
+        IoWeight = "io.weight",
+        MemoryLow = "memory.low",
+        MemoryHigh = "memory.high",
+        Reclaim = "memory.reclaim",
+        /// Advice about the memory of a process.
+        Advice = "memory advice",
     }
 }
 
@@ -147,7 +131,7 @@ impl Applied {
 }
 
 /// Result of a restore. If `failed` is zero, nothing is left changed by this program.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, serde::Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Restored {
     /// Back at the baseline now.
     pub restored: usize,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Control groups: real ones for moves of processes, a folder of plain files for writes. Runs as
 //! root.
-#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 mod support;
 

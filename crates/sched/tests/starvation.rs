@@ -4,7 +4,6 @@
 //! All processes of a test share one CPU, and the tests use different ones. The window is ten
 //! seconds of their total CPU time instead of wall time, so other load on the machine only prolongs
 //! the test.
-#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 mod support;
 

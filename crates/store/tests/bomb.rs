@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Memory use for a small file that claims much content, in a process of its own.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 use std::io::Read;
 use tipme_record::incident::Incident;

@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The session agent as a user runs it, on a private display. Needs root for the recorder.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
-mod support;
-
-#[path = "support/session_agent.rs"]
-mod session_agent;
-
-use session_agent::{Agent, press, program};
 use std::path::{Path, PathBuf};
+use support::session_agent::{Agent, press, program};
 use support::{Recording, files, meta, session, status, tipme};
 use tipme_bench::until;
 use tipme_record::incident::{Section, Words};

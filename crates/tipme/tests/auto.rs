@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Automatic marks of the recorder on private displays. Needs root, sway and foot.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
-mod support;
-
-#[path = "support/compositor.rs"]
-mod compositor;
-
-use compositor::Compositor;
 use rustix::process::Signal;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
@@ -15,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
+use support::compositor::{Compositor, DISPLAY};
 use support::{
     Running, diagnose, files, mark_as, meta, noon, session, session_with_terminal, status, tipme,
     typist, while_stopped,
@@ -208,7 +202,7 @@ fn a_wayland_program_that_does_not_follow_the_pointer_is_marked() {
     let compositor = Compositor::start();
     let terminal = compositor.terminal_with("moves", &REPORTS);
     let mut typist = compositor.keyboard();
-    let recorder = Recorder::start_at(dir.path(), compositor::DISPLAY, "--auto");
+    let recorder = Recorder::start_at(dir.path(), DISPLAY, "--auto");
     expect_hovered(dir.path(), &recorder, &mut typist, (terminal.0.id(), "foot"));
 }
 

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! No finding while nothing is wrong: clicks, menus and moves in an unmodified program. Needs root.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
-
-mod support;
 
 use serde_json::Value;
 use std::process::{Command, Stdio};

@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Waiting commands in a terminal, each with a finding for its wait. Real programs, recorded,
 //! marked and diagnosed. Needs root, bash and perl.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
-
-#[path = "support/shell.rs"]
-mod shell;
-mod support;
 
 use serde_json::Value;
-use shell::{marked, shell, type_command};
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use support::Running;
+use support::shell::{marked, shell, type_command};
 use tipme_bench::PrivateSession;
 use tipme_bench::until;
 
@@ -28,9 +23,7 @@ impl Holder {
     }
 
     fn run(mut command: Command) -> (Holder, String) {
-        let mut child = Running::start(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let (child, line) = Running::start_saying(command.stdin(Stdio::piped()));
         let said = line.trim().to_owned();
         assert!(!said.is_empty(), "the holder failed");
         (Holder(child), said)

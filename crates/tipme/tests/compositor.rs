@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The display tap on an unmodified Wayland compositor with a terminal. Needs root, sway and foot.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
-mod support;
-
-#[path = "support/compositor.rs"]
-mod compositor;
-
-use compositor::{Compositor, DISPLAY};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::time::Duration;
+use support::compositor::{Compositor, DISPLAY};
 use support::{
     Recording, Running, assert_stopped, contains, interactions, records, verdict, while_stopped,
 };

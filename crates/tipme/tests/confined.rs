@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Privileges dropped by the recorder after its start, and those of its confined processes. Needs
 //! root.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
-
-#[path = "support/family.rs"]
-mod family;
-mod support;
 
 use rustix::thread::set_thread_uid;
 use std::fs::File;

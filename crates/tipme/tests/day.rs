@@ -1,15 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Daily counts: equal to a simultaneous `tipme measure`, kept over restarts, and private. Needs
 //! root, Xvfb, openbox, xterm, sway, foot and Xwayland.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
-#[path = "support/compositor.rs"]
-mod compositor;
-mod support;
-#[path = "support/x11.rs"]
-mod x11;
-
-use compositor::{ACCOUNT, Compositor};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
@@ -17,6 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
+use support::compositor::{ACCOUNT, Compositor};
 use support::{
     Recording, hitch, lab, noon, open_folder, schema, session, session_with_terminal, tipme_as,
     typist, while_stopped,
@@ -99,7 +92,7 @@ fn assert_near(what: &str, counted: f64, measured: f64, share: f64, ms: f64) {
 fn measure(dir: &Path, session: &PrivateSession) -> Value {
     let (script, result) = (dir.join("typing.toml"), dir.join("result.json"));
     std::fs::write(&script, SCRIPT).unwrap();
-    let mut command = Command::new(lab());
+    let mut command = lab();
     command.arg("measure").arg(&script).args([
         "--repeat",
         "1",
@@ -233,7 +226,7 @@ fn keys_of_a_compositor_are_counted_each_and_those_for_x11_once() {
 /// A focused window that answers each key with an extension request that draws nothing, and draws
 /// after a delay.
 fn answers_late(session: &PrivateSession, time: Duration) {
-    let connection = x11::connect(session);
+    let connection = support::x11::connect(session);
     let root = connection.setup().roots[0].root;
     let [window, context] = [(); 2].map(|()| connection.generate_id().unwrap());
     let events =

@@ -2,26 +2,11 @@
 //! Keys in the settings of Wayland desktops: `tipme setup` writes them, one press is one mark, and
 //! undo removes them. Needs root for the recorder, sway, dunst, and the settings of GNOME
 //! (gsettings).
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
-mod support;
-
-#[path = "support/compositor.rs"]
-mod compositor;
-
-#[path = "support/portal.rs"]
-mod portal;
-
-#[path = "support/session_agent.rs"]
-mod session_agent;
-
-#[path = "support/screen.rs"]
-mod screen;
-
-use compositor::{Compositor, DISPLAY};
-use portal::Portal;
-use screen::{ADDRESS, Bus, wait_for};
 use std::path::{Path, PathBuf};
+use support::compositor::{Compositor, DISPLAY};
+use support::portal::Portal;
+use support::screen::{ADDRESS, Bus, wait_for};
 use support::{Recording, files, open_folder, said, session, tipme};
 use tempfile::TempDir;
 use tipme_bench::until;

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The display tap on a private X server with real clients. Needs root.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
-
-mod support;
 
 use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
 use std::collections::BTreeSet;

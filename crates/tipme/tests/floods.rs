@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Effects of a flooding user on the recorder and on others. Needs root and perl.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
-#[path = "support/lines.rs"]
-mod lines;
-mod support;
-
-use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 use support::{Recording, Running, mark_as, open_folder, stat, tipme_as};
 
 /// A user without an account that may mark.
@@ -83,9 +77,7 @@ const STORM: &str = r#"
 
 /// Starts a script that reports when it is ready.
 fn start(mut command: Command) -> Running {
-    let mut script = Running::start(command.stdout(Stdio::piped()));
-    BufReader::new(script.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
-    script
+    Running::start_saying(&mut command).0
 }
 
 #[test]
@@ -172,7 +164,7 @@ fn a_storm_of_connections_of_another_user_costs_little() {
 #[test]
 fn mutated_lines_leave_the_recorder_as_it_was() {
     let recording = record();
-    lines::send_mutated(
+    support::lines::send_mutated(
         "recorder",
         &recording.dir.path().join("control.sock"),
         recording.child.id(),

@@ -1,21 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Keyboard focus on a compositor, derived from its socket traffic: equal to sway's own state,
 //! private, and followed by the manager. Needs root, sway, foot and perl.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
-mod support;
-
-#[path = "support/compositor.rs"]
-mod compositor;
-
-#[path = "support/family.rs"]
-mod family;
-
-#[path = "manage/fixture.rs"]
-mod fixture;
-
-use compositor::{Compositor, DISPLAY, USER};
-use fixture::{Managed, forget_nice_value, nice};
 use rustix::event::{PollFd, PollFlags, poll};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -24,6 +10,8 @@ use std::os::unix::process::CommandExt;
 use std::process::{ChildStdout, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
+use support::compositor::{Compositor, DISPLAY, USER};
+use support::managed::{Managed, forget_nice_value, nice};
 use support::{Recording, Running, open_folder, tipme, tipme_as};
 use tempfile::TempDir;
 use tipme_analysis::focus_changes;

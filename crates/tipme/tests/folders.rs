@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Folders that another user has prepared for the recorder. Needs root.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
-
-mod support;
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;

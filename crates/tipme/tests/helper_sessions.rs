@@ -1,26 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The helper with callers of every kind. Needs root.
-#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
-#[path = "support/family.rs"]
-mod family;
-#[path = "support/helper_daemon.rs"]
-mod helper_daemon;
 #[path = "helper_sessions/hostile.rs"]
 mod hostile;
-#[path = "support/lines.rs"]
-mod lines;
 #[path = "helper_sessions/seats.rs"]
 mod seats;
-mod support;
-
-use helper_daemon::{ANNA, BERT, HelperDaemon, OTHER_UID, Sleeper, assignment, favour, identity};
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use std::io::{Read, Write};
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use support::helper_daemon::{
+    ANNA, BERT, HelperDaemon, OTHER_UID, Sleeper, assignment, favour, identity,
+};
 use support::tipme;
 use tipme_bench::until;
 use tipme_policy::{Backend, Role, Strength, knobs};
@@ -173,7 +162,7 @@ fn no_value_outside_of_the_table_is_ever_set() {
                 i32::from(expected.nice.unwrap_or(0)),
                 "{strength} {role} {faded}"
             );
-            assert_eq!(own.policy(), expected.scheduling.map_or(0, |_| 5), "{strength} {role}");
+            assert_eq!(own.policy(), if expected.is_idle { 5 } else { 0 }, "{strength} {role}");
         }
     }
     for unknown in
@@ -223,48 +212,6 @@ fn after_a_kill_the_next_helper_puts_everything_back() {
         !left.iter().any(|name| name.starts_with("64") && name.ends_with(".journal")),
         "{left:?}"
     );
-}
-
-/// Environment variable with the socket for which this program plays a caller.
-const CALLING: &str = "TIPME_CALLING";
-/// Environment variable with that caller's requests, one per line.
-const REQUESTS: &str = "TIPME_REQUESTS";
-
-#[test]
-fn a_killed_session_holder_leaves_nothing_changed() {
-    if let Ok(path) = std::env::var(CALLING) {
-        return call(&path, &std::env::var(REQUESTS).unwrap());
-    }
-    let (helper, own, folder) =
-        (HelperDaemon::start(&[]), Sleeper::of(ANNA), tempfile::tempdir().unwrap());
-    // A place readable by every user.
-    let program = folder.path().join("caller");
-    std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
-    std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
-    let mut command = Command::new(&program);
-    command
-        .args(["--exact", "a_killed_session_holder_leaves_nothing_changed", "--nocapture"])
-        .uid(ANNA);
-    let open = json!({ "open": { "backend": "nice" } });
-    let requests =
-        format!("{open}\n{}\n", json!({ "apply": [assignment("focused", &[own.who()])] }));
-    command
-        .env(CALLING, helper.dir.path().join("helper.sock"))
-        .env(REQUESTS, requests)
-        .current_dir("/");
-    let mut holder = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-    until("the favour", || own.nice() == favour(Strength::Normal));
-    holder.kill().unwrap();
-    holder.wait().unwrap();
-    until("the end of the favour", || own.nice() == 0);
-}
-
-/// Plays the caller: sends the requests, reads nothing, and stays until its input ends.
-fn call(path: &str, requests: &str) {
-    let mut stream = std::os::unix::net::UnixStream::connect(path).unwrap();
-    stream.write_all(requests.as_bytes()).unwrap();
-    std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
-    std::process::exit(0);
 }
 
 #[test]

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Contents of a real recorder's incident, required and forbidden. Needs root.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 use rustix::fs::Advice;
 use rustix::mm::{MapFlags, ProtFlags};

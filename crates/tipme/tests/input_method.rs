@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Keys that an input method intercepts before the terminal, on a Wayland compositor. Needs root,
 //! sway, foot and perl.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
-mod support;
-
-#[path = "support/compositor.rs"]
-mod compositor;
-
-use compositor::{Compositor, DISPLAY};
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
+use support::compositor::{Compositor, DISPLAY};
 use support::{
     Recording, Running, assert_stopped, contains, interactions, records, verdict, while_stopped,
 };
@@ -71,10 +64,7 @@ while ($socket->sysread($in, 65536, length $in)) {
 fn input_method(compositor: &Compositor) -> Running {
     let script = compositor.home().join("method");
     std::fs::write(&script, METHOD).unwrap();
-    let method = compositor.command("perl").arg(script).stdout(Stdio::piped()).spawn();
-    let mut method = Running(method.expect("perl is installed: make test-deps"));
-    let mut line = String::new();
-    BufReader::new(method.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let (method, line) = Running::start_saying(compositor.command("perl").arg(script));
     assert_eq!(line, "grabbed\n");
     method
 }

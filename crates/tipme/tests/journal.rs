@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Journal entries of the daemons. Needs root.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
-#[path = "support/journal.rs"]
-mod journal;
-mod support;
-
-use journal::{Entry, Journal, Service};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
+use support::journal::{Entry, Journal, Service};
 use support::{session_with_terminal, tipme, typist};
 use tempfile::TempDir;
 use tipme_bench::PrivateSession;
@@ -35,7 +30,7 @@ fn recorder(journal: &Journal, dir: &Path, more: &[&str]) -> Service {
     let arguments =
         [&["record", "--hot-keys", "off", "--state-dir", dir.to_str().unwrap()], more].concat();
     let mut service = journal.service(&arguments);
-    let begun = journal.await_event(&mut service, JournalEvent::Recording.id());
+    let begun = journal.await_event(&mut service, JournalEvent::Recording.name());
     assert!(begun.get("MESSAGE").starts_with("recording the last "), "{begun:?}");
     assert_eq!((begun.get("PRIORITY"), begun.get("SYSLOG_IDENTIFIER")), ("6", "tipme"));
     service
@@ -48,7 +43,7 @@ fn marks_and_failures_are_entries_and_nothing_is_said_twice() {
     let state = dir.path().join(HOSTILE);
     let mut service = recorder(&journal, &state, &["--display", "none"]);
     let path = mark(&state);
-    let entry = journal.await_event(&mut service, JournalEvent::Marked.id());
+    let entry = journal.await_event(&mut service, JournalEvent::Marked.name());
     assert_eq!(entry.get("MESSAGE"), format!("marked {path} for user 0 (command)"));
     assert_eq!(entry.get("TIPME_INCIDENT"), stem(&path));
     assert_eq!((entry.get("TIPME_TRIGGER"), entry.get("TIPME_USER")), ("command", "0"));
@@ -68,13 +63,13 @@ fn a_journal_that_is_too_busy_is_not_waited_for() {
     let mut service = recorder(&journal, dir.path(), &["--display", "none"]);
     // Entries of the start come before this.
     mark(dir.path());
-    journal.await_event(&mut service, JournalEvent::Marked.id());
+    journal.await_event(&mut service, JournalEvent::Marked.name());
     journal.fill();
     mark(dir.path());
     mark(dir.path());
     journal.empty();
     let path = mark(dir.path());
-    let entry = journal.await_event(&mut service, JournalEvent::Marked.id());
+    let entry = journal.await_event(&mut service, JournalEvent::Marked.name());
     assert_eq!((entry.get("TIPME_INCIDENT"), entry.get("TIPME_LOST")), (stem(&path), "2"));
 }
 
@@ -101,7 +96,7 @@ fn a_cause_has_fields_of_its_own_that_no_name_can_forge() {
     typist.text(&"The quick brown fox jumps over the lazy dog\n".repeat(2)).unwrap();
     hitch(&session, &mut typist, &program);
 
-    let entry = journal.await_event(&mut service, JournalEvent::Marked.id());
+    let entry = journal.await_event(&mut service, JournalEvent::Marked.name());
     assert_eq!((entry.get("TIPME_KIND"), entry.get("TIPME_CULPRIT")), ("stopped", "ev PRIORITY=0"));
     assert_eq!((entry.get("TIPME_APPLICATION"), entry.get("TIPME_TRIGGER")), ("xterm", "auto"));
     assert_eq!(entry.get("PRIORITY"), "6", "{entry:?}");
@@ -118,7 +113,7 @@ fn the_helper_says_that_it_helps() {
     let (journal, dir) = (Journal::start(), TempDir::new().unwrap());
     let mut service =
         journal.service(&["manage-helper", "--state-dir", dir.path().to_str().unwrap()]);
-    let entry: Entry = journal.await_event(&mut service, JournalEvent::Helping.id());
+    let entry: Entry = journal.await_event(&mut service, JournalEvent::Helping.name());
     assert!(entry.get("MESSAGE").starts_with("helping managers at "), "{entry:?}");
     assert!(service.stop().success());
     assert_eq!(service.output(), "");

@@ -1,10 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Verbs of `tipme-lab` called through `tipme`. Needs root to test what root must not run.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
-
-#[path = "support/family.rs"]
-mod family;
-mod support;
 
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -39,7 +34,7 @@ fn stand_in(folder: &Path) {
 
 /// Installs `tipme` alone in a folder, with nothing in `PATH`.
 fn alone() -> (TempDir, Command) {
-    let (folder, program) = family::for_everybody(&[env!("CARGO_BIN_EXE_tipme").into()]);
+    let (folder, program) = support::family::for_everybody(&["tipme"]);
     let mut command = Command::new(program);
     command.env("PATH", "/nonexistent");
     (folder, command)

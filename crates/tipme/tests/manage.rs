@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The manager as a user runs it, on private displays, restricted to descendants of the test's own
 //! process. Needs root.
-#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
-#[path = "support/family.rs"]
-mod family;
-#[path = "manage/fixture.rs"]
-mod fixture;
-#[path = "support/helper_daemon.rs"]
-mod helper_daemon;
 #[path = "manage/inheritance.rs"]
 mod inheritance;
-#[path = "support/lines.rs"]
-mod lines;
 #[path = "manage/other_users.rs"]
 mod other_users;
 #[path = "manage/preload.rs"]
@@ -21,12 +12,8 @@ mod preload;
 mod rootless;
 #[path = "manage/safety.rs"]
 mod safety;
-mod support;
-#[path = "support/x11.rs"]
-mod x11;
-
-use fixture::{Desktop, Managed, Terminal, command_line, nice};
 use serde_json::Value;
+use support::managed::{Desktop, Managed, Terminal, command_line, nice};
 use support::{said, tipme};
 use tipme_bench::until;
 
@@ -157,6 +144,6 @@ fn mutated_lines_leave_the_manager_as_it_was() {
     let desktop = Desktop::start();
     let managed = Managed::start(&desktop, &[]);
     let socket = managed.path().join(tipme_control::manager::SOCKET_NAME);
-    lines::send_mutated("manager", &socket, managed.child.id());
+    support::lines::send_mutated("manager", &socket, managed.child.id());
     assert!(managed.status()["pid"].is_number());
 }

@@ -2,23 +2,12 @@
 //! Latency from focus to knobs, measured from outside, and the cost of the manager. Prints figures;
 //! enforces the bars only if `TIPME_BARS` is set, which names the output file, since a busy machine
 //! breaks any time limit. Needs root.
-#![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
-#[path = "support/family.rs"]
-mod family;
-#[path = "manage/fixture.rs"]
-mod fixture;
-#[path = "support/helper_daemon.rs"]
-mod helper_daemon;
-mod support;
-#[path = "support/x11.rs"]
-mod x11;
-
-use fixture::{Desktop, Managed, Terminal};
-use helper_daemon::HelperDaemon;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
+use support::helper_daemon::HelperDaemon;
+use support::managed::{Desktop, Managed, Terminal};
 use tipme_desktop::inject::{Pace, Typist};
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{ConnectionExt, InputFocus};
@@ -121,7 +110,7 @@ impl SwitchTimes {
 
 /// Returns the milliseconds from each focus change to a favoured nice value.
 fn switch(desktop: &Desktop, terminals: &[Terminal; 2], times: usize) -> Vec<f64> {
-    let connection = x11::connect(&desktop.session);
+    let connection = support::x11::connect(&desktop.session);
     focus(&connection, &terminals[0]);
     std::thread::sleep(APART);
     let times = (0..times).map(|turn| {
@@ -131,7 +120,7 @@ fn switch(desktop: &Desktop, terminals: &[Terminal; 2], times: usize) -> Vec<f64
         focus(&connection, terminal);
         while priority(terminal.pid()) > favoured {
             std::thread::sleep(Duration::from_micros(50));
-            assert!(begun.elapsed() < family::TIMEOUT, "no favour for turn {turn}");
+            assert!(begun.elapsed() < support::family::TIMEOUT, "no favour for turn {turn}");
         }
         let time = begun.elapsed().as_secs_f64() * 1e3;
         std::thread::sleep(APART);

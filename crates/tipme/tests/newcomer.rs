@@ -2,9 +2,6 @@
 //! Messages for newcomers: wrong arguments, no recorder, missing privileges, damaged files. Each
 //! message names the remedy. Also tests the layout of text on terminals. Needs root, to be another
 //! user.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
-
-mod support;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -33,7 +30,7 @@ fn every_refusal_names_what_to_do() {
     let junk = folder.path().join("junk.tipme");
     fs::write(&junk, "no incident").unwrap();
     let junk = junk.to_str().unwrap();
-    let cases: [(&[&str], &str); 23] = [
+    let cases: [(&[&str], &str); 28] = [
         (&["dignose"], "a similar subcommand exists: 'diagnose'"),
         (&["diagnose", "--state-dir", place], "mark one first"),
         (&["diagnose", "nope", "--state-dir", place], "see: tipme incidents"),
@@ -56,6 +53,15 @@ fn every_refusal_names_what_to_do() {
         (&["mark", "it", "hung", "--state-dir", place], "start one with: sudo tipme record"),
         (&["incidents", "--since", "yesterday"], "write it like 90min, 12h or 3d"),
         (&["incidents", "rm", "2026", "--state-dir", place], "see: tipme incidents"),
+        // Every id starts with the empty string: a script may have an empty variable.
+        (&["incidents", "rm", "", "--state-dir", place], "the name of the incident is empty"),
+        (&["incidents", "pin", "", "--state-dir", place], "the name of the incident is empty"),
+        (&["incidents", "show", "", "--state-dir", place], "the name of the incident is empty"),
+        (&["incidents", "--kind", "disk"], "disk-queue"),
+        (
+            &["report", GOLDEN, "-o", "/proc/page.html"],
+            "cannot write /proc/page.html; name another file with -o",
+        ),
         (&["day", "--date", "9999-12-31"], "name one of the last 32 days, such as yesterday"),
         (
             &["record", "--detail", "locks", "--for", "5", "--state-dir", place],

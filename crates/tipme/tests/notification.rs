@@ -1,30 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Messages on screen after a press of the key, with a real notification daemon and without one.
 //! Needs root for the recorder, dunst and notification-daemon.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
-mod support;
-
-#[path = "support/session_agent.rs"]
-mod session_agent;
-
-#[path = "support/screen.rs"]
-mod screen;
-
-#[path = "support/popups.rs"]
-mod popups;
-
-#[path = "support/suffering.rs"]
-mod suffering;
-
-use popups::{Popup, Viewer};
 use rustix::process::Signal;
-use screen::{ADDRESS, Bus, wait_for};
-use session_agent::{Agent, press, program};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
-use suffering::suffer;
+use support::popups::{Popup, Viewer};
+use support::screen::{ADDRESS, Bus, wait_for};
+use support::session_agent::{Agent, press, program};
+use support::suffering::suffer;
 use support::{Recording, Running, session, status, typist};
 use tempfile::TempDir;
 use tipme_bench::PrivateSession;

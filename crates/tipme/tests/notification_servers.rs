@@ -1,31 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Notifications by capabilities of their server, and servers that come and go. Needs root for the
 //! recorder.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
-mod support;
-
-#[path = "support/session_agent.rs"]
-mod session_agent;
-
-#[path = "support/screen.rs"]
-mod screen;
-
-#[path = "support/popups.rs"]
-mod popups;
-
-#[path = "support/suffering.rs"]
-mod suffering;
-
-#[path = "support/notification_server.rs"]
-mod notification_server;
-
-use notification_server::{FakeServer, ServerCall};
-use popups::Viewer;
-use screen::{ADDRESS, Bus, wait_for};
-use session_agent::{Agent, press, program};
 use std::path::PathBuf;
-use suffering::suffer;
+use support::notification_server::{FakeServer, ServerCall};
+use support::popups::Viewer;
+use support::screen::{ADDRESS, Bus, wait_for};
+use support::session_agent::{Agent, press, program};
+use support::suffering::suffer;
 use support::{Recording, session};
 use tempfile::TempDir;
 use tipme_bench::PrivateSession;

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A recorder that names functions of another user's processes and files: they cannot harm it, and
 //! names go only to users that may know them. Needs root, and perl and FUSE for the processes.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
-
-mod support;
 
 use std::collections::BTreeSet;
 use std::fs::Permissions;

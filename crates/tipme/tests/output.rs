@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Failing output and special files: neither is ignored silently, and no verb blocks forever.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 use std::fs::File;
 use std::process::{Command, Output, Stdio};

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Permission to mark, besides root and named users, and owners of automatic marks: polkit and the
 //! group decide. The recorder runs with private `/run`, users and groups. Needs root.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
-
-mod support;
 
 use std::collections::HashMap;
 use std::fs::Permissions;

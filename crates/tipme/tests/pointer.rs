@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Clicks and wheel events in unmodified programs on a Wayland compositor. Needs root, sway, foot
 //! and mousepad.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
-mod support;
-
-#[path = "support/compositor.rs"]
-mod compositor;
-
-use compositor::{Compositor, DISPLAY};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use support::compositor::{Compositor, DISPLAY};
 use support::{Recording, Running, assert_stopped, interactions, verdict, while_stopped};
 use tipme_bench::until;
 use tipme_desktop::inject::Typist;

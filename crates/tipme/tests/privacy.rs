@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Data of other users in a user's incident. Needs root, perl, Xvfb and xclock.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
-
-mod support;
 
 use std::collections::BTreeSet;
 use std::fs::Permissions;
-use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 use support::{
     Recording, Running, contains, diagnose, mark_as, meta, open_folder, records_of, session,
@@ -61,9 +57,7 @@ fn mark(recording: &Recording, uid: u32) -> (PathBuf, Incident) {
 fn start(uid: u32, program: &str, arguments: &[&str]) -> Running {
     let mut command = Command::new(program);
     command.args(arguments).env("SCRIPT", TYPE).uid(uid).gid(uid);
-    let mut child = Running::start(command.stdout(Stdio::piped()));
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut String::new()).unwrap();
-    child
+    Running::start_saying(&mut command).0
 }
 
 fn keys_into_terminals_of(incident: &Incident, leader: &str) -> usize {

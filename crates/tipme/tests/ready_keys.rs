@@ -2,27 +2,12 @@
 //! Reports of `tipme setup`, `status` and `doctor` about the key of a Wayland desktop: the
 //! desktop's own state, not the requested one. Needs root for the recorder, dunst, and the settings
 //! of GNOME (gsettings).
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
-mod support;
-
-#[path = "support/kglobalaccel.rs"]
-mod kglobalaccel;
-
-#[path = "support/session_agent.rs"]
-mod session_agent;
-
-#[path = "support/screen.rs"]
-mod screen;
-
-#[path = "support/portal.rs"]
-mod portal;
-
-use kglobalaccel::Kglobalaccel;
-use portal::{Portal, SilentPortal};
-use screen::Bus;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use support::kglobalaccel::Kglobalaccel;
+use support::portal::{Portal, SilentPortal};
+use support::screen::Bus;
 use support::{Recording, said};
 use tempfile::TempDir;
 

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The recorder as a whole program: contents of its incidents, and failures around it. Needs root.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
-
-mod support;
 
 use rustix::process::Signal;
 use std::collections::BTreeSet;

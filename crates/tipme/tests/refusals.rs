@@ -3,27 +3,15 @@
 //! on a full disk. `notification` covers a missing recorder or notification daemon, an unresponsive
 //! daemon and paused input; `wayland` covers Wayland without a portal. Needs root, to be another
 //! user and to mount.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
-mod support;
-
-#[path = "support/session_agent.rs"]
-mod session_agent;
-
-#[path = "support/screen.rs"]
-mod screen;
-
-#[path = "support/popups.rs"]
-mod popups;
-
-use popups::Viewer;
-use screen::{ADDRESS, Bus, wait_for};
-use session_agent::{Agent, press};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
+use support::popups::Viewer;
+use support::screen::{ADDRESS, Bus, wait_for};
+use support::session_agent::{Agent, press};
 use support::{Recording, files, session};
 use tempfile::TempDir;
 

@@ -4,16 +4,12 @@
 //! recorder, a display or faults are checked in the tests that run these: `day`, `status`,
 //! `incidents`, `demo`, `selftest`, and output of benchmarks. `tests/documents` contains one
 //! document of each kind, written by an earlier version: it still matches, member by member.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
-
-mod support;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use support::{schema, tipme};
 use tipme_analysis::Verdict;
 use tipme_control::manager::{ManagerStatus, ProcessTreatment};
@@ -49,7 +45,7 @@ fn printed(words: &[&str]) -> String {
 }
 
 fn printed_by_lab(words: &[&str]) -> String {
-    String::from_utf8(Command::new(support::lab()).args(words).output().unwrap().stdout).unwrap()
+    String::from_utf8(support::lab().args(words).output().unwrap().stdout).unwrap()
 }
 
 /// Returns the names of the files in a folder, up to the first dot.

@@ -1,39 +1,28 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The services: their exposure according to systemd-analyze, and their function within their
 //! limits. Needs root and systemd-analyze, not systemd.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
-#[path = "support/family.rs"]
-mod family;
-#[path = "manage/fixture.rs"]
-mod fixture;
-#[path = "support/helper_daemon.rs"]
-mod helper_daemon;
-mod support;
-#[path = "support/unit.rs"]
-mod unit;
-
-use fixture::{Desktop, Managed, nice};
-use helper_daemon::{ANNA, HelperDaemon, Sleeper, favour};
 use rustix::process::Signal;
 use serde_json::json;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::net::UnixDatagram;
 use std::process::Command;
+use support::helper_daemon::{ANNA, HelperDaemon, Sleeper, favour};
+use support::managed::{Desktop, Managed, nice};
+use support::unit::Installed;
 use support::{Recording, diagnose, hitch, meta, records, session_with_terminal, status, typist};
 use tempfile::TempDir;
 use tipme_bench::until;
 use tipme_policy::Strength;
 use tipme_record::RecordKind;
 use tipme_record::incident::Section;
-use unit::Installed;
 
 /// Ten times the maximum exposure of a service.
 const EXPOSURE_MAX: u32 = 30;
 
 #[test]
 fn no_service_is_more_exposed_than_it_must_be() {
-    let installed = Installed::new();
+    let installed = Installed::install();
     for service in ["tipmed", "tipme-manage", "tipme-manage-helper"] {
         let mut command = Command::new("systemd-analyze");
         command.args([
@@ -55,7 +44,7 @@ fn no_service_is_more_exposed_than_it_must_be() {
 
 #[test]
 fn a_forbidden_system_call_ends_a_program() {
-    let unit = Installed::new().unit("tipmed");
+    let unit = Installed::install().unit("tipmed");
     let [fine, keyring, internet, shown] = [
         &["true"][..],
         &["perl", "-e", "syscall 250, 0, 0, 0; print 'went on'"],
@@ -85,7 +74,7 @@ fn a_forbidden_system_call_ends_a_program() {
 
 #[test]
 fn the_recorder_works_within_its_unit() {
-    let unit = Installed::new().unit("tipmed");
+    let unit = Installed::install().unit("tipmed");
     let session = session_with_terminal();
     // In a place where the service has its own folders too.
     let dir = TempDir::new_in("/var/tmp").unwrap();
@@ -137,7 +126,7 @@ fn the_recorder_works_within_its_unit() {
 
 /// Returns the next message to systemd.
 fn said(socket: &UnixDatagram) -> String {
-    socket.set_read_timeout(Some(family::TIMEOUT)).unwrap();
+    socket.set_read_timeout(Some(support::family::TIMEOUT)).unwrap();
     let mut bytes = [0; 256];
     let count = socket.recv(&mut bytes).unwrap();
     String::from_utf8_lossy(&bytes[..count]).trim().to_owned()
@@ -145,7 +134,7 @@ fn said(socket: &UnixDatagram) -> String {
 
 #[test]
 fn the_manager_works_within_its_unit() {
-    let unit = Installed::new().unit("tipme-manage");
+    let unit = Installed::install().unit("tipme-manage");
     let desktop = Desktop::start();
     let (first, second) = (desktop.terminal("+20+20"), desktop.terminal("+500+20"));
     let mut command = support::tipme();
@@ -170,7 +159,7 @@ fn the_manager_works_within_its_unit() {
 
 #[test]
 fn the_helper_works_within_its_unit() {
-    let unit = Installed::new().unit("tipme-manage-helper");
+    let unit = Installed::install().unit("tipme-manage-helper");
     let mut helper = HelperDaemon::start_by(|command| unit.limit(command), &[]);
     let own = Sleeper::of(ANNA);
     let mut anna = helper.session(ANNA);

@@ -1,28 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! An agent ends with its session, and the next session's agent takes over. Private X servers stand
 //! for sessions.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
-mod support;
-
-#[path = "support/session_agent.rs"]
-mod session_agent;
-
-#[path = "support/screen.rs"]
-mod screen;
-
-#[path = "support/portal.rs"]
-mod portal;
-
-#[path = "support/notification_server.rs"]
-mod notification_server;
-
-use notification_server::FakeServer;
-use screen::{ADDRESS, Bus};
 use serde_json::Value;
-use session_agent::Agent;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use support::notification_server::FakeServer;
+use support::portal::Portal;
+use support::screen::{ADDRESS, Bus};
+use support::session_agent::Agent;
 use support::{Running, session, tipme};
 use tempfile::TempDir;
 use tipme_bench::until;
@@ -101,7 +87,7 @@ fn an_agent_ends_with_its_bus() {
         Agent::ready(&session, state.path(), &["--no-dialog"], &[(ADDRESS, &bus.address)]);
     // It is on the bus once it has shown something there.
     let server = FakeServer::start(&bus.address, "dunst", &["actions"]);
-    session_agent::press(&session, &["ctrl+alt+minus"]);
+    support::session_agent::press(&session, &["ctrl+alt+minus"]);
     server.wait_for(0);
     drop(server);
     drop(bus);
@@ -115,7 +101,7 @@ fn under_wayland_an_agent_ends_with_its_compositor() {
         (session(), TempDir::new().unwrap(), Bus::start(), TempDir::new().unwrap());
     let compositor =
         std::os::unix::net::UnixListener::bind(folder.path().join("wayland-7")).unwrap();
-    let portal = portal::Portal::start(&bus.address, 0);
+    let portal = Portal::start(&bus.address, 0);
     let mut agent = Agent::start_anywhere(&session, state.path(), |command| {
         command.arg("--no-dialog").env("WAYLAND_DISPLAY", "wayland-7");
         command.env("XDG_RUNTIME_DIR", folder.path()).env(ADDRESS, &bus.address);

@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tipme setup` in a session with a real notification daemon. Needs root for the recorder, and
 //! dunst.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
-mod support;
-
-#[path = "support/session_agent.rs"]
-mod session_agent;
-
-#[path = "support/screen.rs"]
-mod screen;
-
-use screen::{ADDRESS, Bus, wait_for};
 use std::path::Path;
+use support::screen::{ADDRESS, Bus, wait_for};
 use support::{Recording, said, session, tipme};
 use tempfile::TempDir;
 use tipme_bench::PrivateSession;

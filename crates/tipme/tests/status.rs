@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! `tipme status` and `tipme doctor` report whether a press of the key leads to a verdict. Needs
 //! root for the recorder.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
-
-mod support;
-
-#[path = "support/session_agent.rs"]
-mod session_agent;
 
 use serde_json::Value;
-use session_agent::{Agent, press};
+use support::session_agent::{Agent, press};
 use support::{Recording, schema, session, tipme};
 use tipme_bench::PrivateSession;
 

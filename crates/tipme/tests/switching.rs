@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Switching a running recorder to more detail or to a pause: permissions, duration, and the effect
 //! on incidents. Needs root.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
-
-mod support;
 
 use serde_json::Value;
 use std::process::{Command, Output};

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A terminal that is busy with a command's output: recorded, marked and diagnosed. Needs root and
 //! bash.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
-#[path = "support/shell.rs"]
-mod shell;
-mod support;
-
-use shell::{HELD, marked, shell, type_command};
+use support::shell::{HELD, marked, shell, type_command};
 use support::typist;
 
 #[test]

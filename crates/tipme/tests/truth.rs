@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The recorder's times of typing compared with those of a client that stamps its own. Needs root.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
-
-mod support;
 
 use std::process::Command;
 use support::{Recording, Running, session};
@@ -64,7 +61,7 @@ fn compare(what: &str, count: usize) {
     let _alone = support::alone();
     let session = session();
     let recording = Recording::start(&["--display", &session.display_name()]);
-    let launcher = WorkerLauncher(vec![support::lab().into(), "worker".into()]);
+    let launcher = WorkerLauncher(vec![support::built("tipme-lab").into(), "worker".into()]);
     let client = TruthClient::start(&session, &launcher, KEYS).unwrap();
     let pid = client.pid();
     let load = hogs(count);

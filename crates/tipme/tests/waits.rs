@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Recorded details of anonymous waits: polled files, and locks that are tried in a loop. Needs
 //! root and perl.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
-
-mod support;
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};

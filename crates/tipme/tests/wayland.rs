@@ -2,30 +2,15 @@
 //! The agent in a Wayland session, in which the desktop binds the keys; one press is one mark,
 //! however many paths exist. A private X server stands for Xwayland. Needs root for the recorder,
 //! and dunst.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
-mod support;
-
-#[path = "support/session_agent.rs"]
-mod session_agent;
-
-#[path = "support/screen.rs"]
-mod screen;
-
-#[path = "support/popups.rs"]
-mod popups;
-
-#[path = "support/portal.rs"]
-mod portal;
-
-use popups::Viewer;
-use portal::Portal;
-use screen::{ADDRESS, Bus, wait_for};
-use session_agent::{Agent, press};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use support::popups::Viewer;
+use support::portal::Portal;
+use support::screen::{ADDRESS, Bus, wait_for};
+use support::session_agent::{Agent, press};
 use support::{Recording, files, session};
 use tempfile::TempDir;
 use tipme_bench::PrivateSession;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Xfce as a user has it: login, setup, a hitch, the key, the banner and undo, by the lab of whole
 //! desktops (tests/desktops). Needs root.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
 
 use std::process::Command;
 use tempfile::TempDir;

@@ -8,6 +8,7 @@ use crate::scene::picture::{Curve, TrackGroup, ValueSeries};
 use crate::scene::stage::SceneStage;
 use tipme_record::Nanos;
 use tipme_record::incident::{Incident, Section};
+use tipme_record::proc_text::stalled_us;
 
 /// Sources of samples, with the look and name of their curves.
 const SOURCES: [(u32, Look, &str); 3] = [
@@ -25,7 +26,7 @@ pub(super) fn curves(stage: &mut SceneStage<'_>, incident: &Incident) -> Vec<Cur
     let mut totals: [Vec<(Nanos, u64)>; SOURCES.len()] = Default::default();
     for (at, source, text) in samples(incident.bytes(Section::Samples)).take(SAMPLES_MAX) {
         let place = SOURCES.iter().position(|(number, ..)| *number == source);
-        if let (Some(place), Some(total)) = (place, total(text)) {
+        if let (Some(place), Some(total)) = (place, stalled_us(text)) {
             totals[place].push((at, total));
         }
     }
@@ -34,12 +35,6 @@ pub(super) fn curves(stage: &mut SceneStage<'_>, incident: &Incident) -> Vec<Cur
         .zip(totals)
         .filter_map(|((_, look, name), totals)| curve(stage, (*look, name), totals))
         .collect()
-}
-
-/// Parses the total time in which some task waited since boot, in microseconds.
-fn total(text: &str) -> Option<u64> {
-    let line = text.lines().find(|line| line.starts_with("some "))?;
-    line.split(' ').find_map(|word| word.strip_prefix("total="))?.parse().ok()
 }
 
 fn curve(
@@ -66,17 +61,4 @@ fn curve(
         steps,
         series,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_total_of_some_tasks_is_read() {
-        let text = "some avg10=0.00 avg60=0.00 avg300=0.00 total=123\n\
-                    full avg10=0.00 avg60=0.00 avg300=0.00 total=9\n";
-        assert_eq!(total(text), Some(123));
-        assert_eq!(total("full total=9\n"), None);
-    }
 }

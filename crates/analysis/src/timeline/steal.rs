@@ -8,6 +8,7 @@
 use crate::decode::events::CPU_LIMIT;
 use crate::decode::samples::samples;
 use std::collections::BTreeMap;
+use tipme_record::proc_text::stalled_us;
 use tipme_record::{Cpu, Nanos};
 
 /// Source numbers of samples.
@@ -49,7 +50,10 @@ impl Steal {
         for (at, source, text) in wanted.take(SAMPLES_MAX) {
             match source {
                 STAT => steal.add(at, text),
-                _ => steal.pressure.points.extend(waited(text).map(|waited| (at, waited))),
+                _ => {
+                    let waited = stalled_us(text).map(|us| Nanos(us.saturating_mul(1_000)));
+                    steal.pressure.points.extend(waited.map(|waited| (at, waited)));
+                }
             }
         }
         let counters =
@@ -128,12 +132,6 @@ fn stolen(line: &str) -> Option<(&str, Nanos)> {
     let name = words.next()?.strip_prefix("cpu")?;
     let ticks: u64 = words.nth(COLUMN)?.parse().ok()?;
     Some((name, Nanos(ticks.saturating_mul(TICK.0))))
-}
-
-/// Parses the total of the line `some`, in microseconds.
-fn waited(text: &str) -> Option<Nanos> {
-    let total = text.lines().next()?.split(' ').find_map(|word| word.strip_prefix("total="))?;
-    Some(Nanos(total.parse::<u64>().ok()?.saturating_mul(1_000)))
 }
 
 #[cfg(test)]

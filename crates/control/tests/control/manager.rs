@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! The manager's side of the socket: JSON forms, refusals and errors.
+//! The JSON forms of the manager's messages.
 
-use std::time::{Duration, Instant};
-use tempfile::TempDir;
+use tipme_control::MAX_LINE_BYTES;
 use tipme_control::manager::{
-    Client, KnobStatus, LISTED_MAX, ManagerRequest, ManagerResponse, ManagerStatus,
-    ProcessTreatment, SOCKET_NAME, Server, SetStatus,
+    KnobStatus, LISTED_MAX, ManagerRequest, ManagerResponse, ManagerStatus, ProcessTreatment,
+    SetStatus,
 };
-use tipme_control::{CallError, Gate, MAX_LINE_BYTES};
 
 fn same<T: serde::Serialize + serde::de::DeserializeOwned + PartialEq + std::fmt::Debug>(
     json: &str,
@@ -62,25 +60,4 @@ fn a_status_fits_into_a_line_at_its_bounds() {
     };
     let bytes = serde_json::to_vec(&ManagerResponse::Status(Box::new(status))).unwrap();
     assert!(bytes.len() < MAX_LINE_BYTES * 3 / 4, "{} bytes", bytes.len());
-}
-
-#[test]
-fn a_refusal_is_an_error_and_no_manager_has_a_remedy() {
-    let dir = TempDir::new().unwrap();
-    let client = Client::new(dir.path()).with_timeout(Duration::from_secs(10));
-    let nobody = client.call(&ManagerRequest::Status).unwrap_err().to_string();
-    assert!(nobody.starts_with("no manager listens at "), "{nobody}");
-    assert!(nobody.contains("; start one with: sudo tipme manage --state-dir "), "{nobody}");
-    let mut server = Server::bind(&dir.path().join(SOCKET_NAME), Gate::new(&[])).unwrap();
-    let thread = std::thread::spawn(move || {
-        loop {
-            if let Some(call) = server.calls(Instant::now()).pop() {
-                return call.answer(&ManagerResponse::Error("it is off".into()));
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    });
-    let refused = client.call(&ManagerRequest::Why { pid: 1 });
-    assert!(matches!(refused, Err(CallError::Refused(why)) if why == "it is off"));
-    thread.join().unwrap();
 }

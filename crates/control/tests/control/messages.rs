@@ -5,6 +5,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use tipme_control::{
     Focused, RecordedDetail, RecorderRequest, RecorderResponse, RecorderStatus, Trigger,
+    parse_request, parse_response, to_line,
 };
 
 fn line(text: &str) -> Vec<u8> {
@@ -59,11 +60,11 @@ fn requests_have_these_forms() {
         (r#""forget_days""#, RecorderRequest::ForgetDays),
     ];
     for (json, request) in forms {
-        assert_eq!(request.to_line(), line(json));
-        assert_eq!(RecorderRequest::parse(&line(json)), Ok(request));
+        assert_eq!(to_line(&request), line(json));
+        assert_eq!(parse_request(&line(json)), Ok(request));
     }
     let short = RecorderRequest::Mark { text: String::new(), trigger: Trigger::Command };
-    assert_eq!(RecorderRequest::parse(br#"{"mark":{}}"#), Ok(short));
+    assert_eq!(parse_request(br#"{"mark":{}}"#), Ok(short));
 }
 
 /// Returns a status with a value in each field that the form below has.
@@ -142,13 +143,13 @@ fn responses_have_these_forms() {
         (r#"{"error":"disk full"}"#, RecorderResponse::Error("disk full".into())),
     ];
     for (json, response) in forms {
-        assert_eq!(response.to_line(), line(json));
-        assert_eq!(RecorderResponse::parse(&line(json)), Ok(response));
+        assert_eq!(to_line(&response), line(json));
+        assert_eq!(parse_response(&line(json)), Ok(response));
     }
 }
 
 fn refusal(text: &[u8]) -> String {
-    RecorderRequest::parse(text).expect_err("no request")
+    parse_request::<RecorderRequest>(text).expect_err("no request")
 }
 
 #[test]
@@ -162,15 +163,15 @@ fn invalid_requests_are_refused_with_a_reason() {
 proptest! {
     #[test]
     fn any_bytes_give_a_message_or_an_error(bytes in vec(any::<u8>(), 0..300)) {
-        let _ = RecorderRequest::parse(&bytes);
-        let _ = RecorderResponse::parse(&bytes);
+        let _ = parse_request::<RecorderRequest>(&bytes);
+        let _ = parse_response::<RecorderResponse>(&bytes);
     }
 
     #[test]
     fn any_text_passes_unchanged(text in ".{0,200}") {
         let request = RecorderRequest::Mark { text, trigger: Trigger::Command };
-        let line = request.to_line();
+        let line = to_line(&request);
         prop_assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);
-        prop_assert_eq!(RecorderRequest::parse(&line), Ok(request));
+        prop_assert_eq!(parse_request(&line), Ok(request));
     }
 }

@@ -73,8 +73,6 @@ fn make(folder: &Path) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
-
     use super::*;
 
     #[test]

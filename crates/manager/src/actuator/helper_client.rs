@@ -6,8 +6,7 @@
 //! again when it starts.
 
 use crate::helper_service::messages::{
-    AppliedCounts, Explained, HelperRequest, HelperResponse, HelperSocket, Opened, RestoredCounts,
-    Terms,
+    AppliedCounts, Explained, HelperRequest, HelperResponse, HelperSocket, Opened, Terms,
 };
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,6 +14,7 @@ use tipme_control::{CallError, ClientOf, Dialogue};
 use tipme_desktop::clock;
 use tipme_policy::{Action, Identity, Strength};
 use tipme_record::Nanos;
+use tipme_sched::Restored;
 
 /// Timeout of a request to the helper: paging out memory to a slow disk takes a while.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -109,10 +109,10 @@ impl HelperClient {
     }
 
     /// Restores everything. The counts of a lost helper are lost too: it restores by itself.
-    pub(crate) fn restore(&mut self) -> RestoredCounts {
+    pub(crate) fn restore(&mut self) -> Restored {
         match self.ask(&HelperRequest::Restore) {
             Ok(HelperResponse::Restored(restored)) => restored,
-            _ => RestoredCounts::default(),
+            _ => Restored::default(),
         }
     }
 

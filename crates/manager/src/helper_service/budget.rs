@@ -8,32 +8,15 @@ const SAVED_MAX: Duration = Duration::from_secs(1);
 /// Fraction of wall time earned as CPU time. A manager uses a hundredth of that.
 const SHARE_DIVISOR: u32 = 5;
 
-/// CPU time left to a user's helper sessions.
+/// Time at which all CPU time used for a user's helper sessions is paid off.
 #[derive(Debug)]
-pub(super) struct CpuBudget {
-    left: Duration,
-    /// CPU time used beyond the budget.
-    owed: Duration,
-    /// Time of the last charge.
-    last: Instant,
-}
+pub(super) struct CpuBudget(pub(super) Instant);
 
 impl CpuBudget {
-    pub(super) fn new(now: Instant) -> CpuBudget {
-        CpuBudget { left: SAVED_MAX, owed: Duration::ZERO, last: now }
-    }
-
-    /// Charges CPU time; returns the time to wait until the debt is paid off.
+    /// Charges CPU time; returns the time to wait until the debt beyond the savings is paid off.
     pub(super) fn spend(&mut self, cpu: Duration, now: Instant) -> Duration {
-        let earned = now.saturating_duration_since(self.last) / SHARE_DIVISOR;
-        self.last = now;
-        let paid = earned.min(self.owed);
-        self.owed -= paid;
-        self.left = (self.left + (earned - paid)).min(SAVED_MAX);
-        let covered = cpu.min(self.left);
-        self.left -= covered;
-        self.owed += cpu - covered;
-        self.owed * SHARE_DIVISOR
+        self.0 = self.0.max(now) + cpu * SHARE_DIVISOR;
+        self.0.saturating_duration_since(now + SAVED_MAX * SHARE_DIVISOR)
     }
 }
 
@@ -46,7 +29,7 @@ mod tests {
     #[test]
     fn occasional_requests_never_wait() {
         let begin = Instant::now();
-        let mut budget = CpuBudget::new(begin);
+        let mut budget = CpuBudget(begin);
         for step in 1..1_000 {
             assert_eq!(budget.spend(5 * MS, begin + step * 100 * MS), Duration::ZERO);
         }
@@ -55,7 +38,7 @@ mod tests {
     #[test]
     fn a_flood_of_requests_gets_its_share() {
         let begin = Instant::now();
-        let (mut now, mut used, mut budget) = (begin, Duration::ZERO, CpuBudget::new(begin));
+        let (mut now, mut used, mut budget) = (begin, Duration::ZERO, CpuBudget(begin));
         while now < begin + 100_000 * MS {
             now += 10 * MS;
             used += 10 * MS;

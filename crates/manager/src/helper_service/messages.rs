@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tipme_control::Daemon;
 use tipme_control::manager::KnobStatus;
 use tipme_policy::{Action, Backend, Identity, Strength};
-use tipme_sched::RoleExplanation;
+use tipme_sched::{Restored, RoleExplanation};
 
 /// The helper at its socket.
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +82,7 @@ pub(crate) enum HelperResponse {
     Applied(AppliedCounts),
     /// `None` if the process has no role and inherited nothing from a process with one.
     Explained(Option<Explained>),
-    Restored(RestoredCounts),
+    Restored(Restored),
     /// The request failed: object and remedy, for people.
     Error(String),
 }
@@ -100,7 +100,7 @@ pub(crate) struct Opened {
     /// Unavailable functions, with reasons.
     pub(crate) missing: Vec<String>,
     /// Restored leftovers of a killed helper for this user.
-    pub(crate) restored: RestoredCounts,
+    pub(crate) restored: Restored,
 }
 
 /// Counts of an applied change.
@@ -111,14 +111,6 @@ pub(crate) struct AppliedCounts {
     pub(crate) skipped: usize,
     /// Some change has to wait for the kernel; see [`tipme_sched::Applied::later`].
     pub(crate) later: bool,
-}
-
-/// Same as [`tipme_sched::Restored`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct RestoredCounts {
-    pub(crate) restored: usize,
-    pub(crate) failed: usize,
-    pub(crate) unreadable: usize,
 }
 
 /// Knobs of a process and their reasons, in words.
@@ -141,27 +133,10 @@ impl AppliedCounts {
     }
 }
 
-impl RestoredCounts {
-    pub(crate) fn and(self, other: RestoredCounts) -> RestoredCounts {
-        RestoredCounts {
-            restored: self.restored + other.restored,
-            failed: self.failed + other.failed,
-            unreadable: self.unreadable + other.unreadable,
-        }
-    }
-}
-
 impl From<tipme_sched::Applied> for AppliedCounts {
     fn from(applied: tipme_sched::Applied) -> AppliedCounts {
         let skipped = applied.skipped.len() + applied.skipped_more;
         AppliedCounts { changed: applied.changed, skipped, later: applied.later }
-    }
-}
-
-impl From<tipme_sched::Restored> for RestoredCounts {
-    fn from(restored: tipme_sched::Restored) -> RestoredCounts {
-        let tipme_sched::Restored { restored, failed, unreadable, .. } = restored;
-        RestoredCounts { restored, failed, unreadable }
     }
 }
 

@@ -6,7 +6,7 @@ use super::bounds::MemberCounts;
 use super::budget::CpuBudget;
 use super::messages::{
     AppliedCounts, Explained, HelperRequest, HelperResponse, HelperSocket, HelperStatus, Opened,
-    RestoredCounts, Terms,
+    Terms,
 };
 use super::seat::Seats;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tipme_control::{Caller, Conversation, Daemon as _, READ_TIMEOUT, Received};
 use tipme_policy::{Action, Backend, Identity, Role, Strength};
-use tipme_sched::{Config, Mechanism, MechanismError, Offer, processes};
+use tipme_sched::{Config, Mechanism, MechanismError, Offer, Restored, processes};
 
 /// Backends available to a helper session: those that change only processes and their sessions.
 /// Groups and units would be shared with other helper sessions, and users set the weights of their
@@ -68,7 +68,7 @@ impl SharedState {
     fn spend(&self, uid: u32, cpu: Duration) -> Duration {
         let now = Instant::now();
         let mut budgets = self.budgets.lock().unwrap_or_else(PoisonError::into_inner);
-        budgets.entry(uid).or_insert_with(|| CpuBudget::new(now)).spend(cpu, now)
+        budgets.entry(uid).or_insert(CpuBudget(now)).spend(cpu, now)
     }
 }
 
@@ -193,11 +193,10 @@ impl Session<'_> {
             owner: Some(owner),
             under: terms.under,
         };
-        let (own, restored) = open_soon(&config).map_err(|error| refusal(owner, &error))?;
-        let mut restored = RestoredCounts::from(restored);
+        let (own, mut restored) = open_soon(&config).map_err(|error| refusal(owner, &error))?;
         let server = terms.server.and_then(|who| match open_server(shared, owner, who, &config) {
             Ok((mechanism, more)) => {
-                restored = restored.and(more);
+                restored = total(restored, more);
                 Some(Server { who, mechanism })
             }
             Err(why) => {
@@ -290,16 +289,26 @@ impl Session<'_> {
         found.max_by_key(|found| found.role.is_some()).map(Explained::from)
     }
 
-    fn restore(&mut self) -> RestoredCounts {
+    fn restore(&mut self) -> Restored {
         self.bounds.clear();
-        let server = self.server.as_mut().map(|server| server.mechanism.restore().into());
-        RestoredCounts::from(self.own.restore()).and(server.unwrap_or_default())
+        let server = self.server.as_mut().map(|server| server.mechanism.restore());
+        total(self.own.restore(), server.unwrap_or_default())
+    }
+}
+
+/// Returns the counts of which a manager is told.
+fn total(own: Restored, server: Restored) -> Restored {
+    Restored {
+        restored: own.restored + server.restored,
+        failed: own.failed + server.failed,
+        unreadable: own.unreadable + server.unreadable,
+        ..own
     }
 }
 
 /// Opens a mechanism. If its journal is in use, a helper session may be just ending, so this
 /// retries.
-fn open_soon(config: &Config) -> Result<(Mechanism, tipme_sched::Restored), MechanismError> {
+fn open_soon(config: &Config) -> Result<(Mechanism, Restored), MechanismError> {
     for _ in 0..BUSY_TRIES {
         match Mechanism::open(config.clone()) {
             Err(MechanismError::Busy { .. }) => std::thread::sleep(BUSY_PAUSE),
@@ -329,15 +338,14 @@ fn open_server(
     owner: u32,
     who: Identity,
     own: &Config,
-) -> Result<(Mechanism, RestoredCounts), String> {
+) -> Result<(Mechanism, Restored), String> {
     shared.seats.may_favour(owner, who)?;
     if own.under.is_some_and(|top| !processes::is_below(&own.proc, who, top)) {
         return Err("it is not below the process to which changes are restricted".to_owned());
     }
     let journal = shared.server_journal(owner);
     let config = Config { journal, owner: Some(0), under: Some(who), ..own.clone() };
-    let (mechanism, restored) = open_soon(&config).map_err(|error| error.to_string())?;
-    Ok((mechanism, restored.into()))
+    open_soon(&config).map_err(|error| error.to_string())
 }
 
 /// Chooses the requested backend, or else the best usable one; also returns its limits.

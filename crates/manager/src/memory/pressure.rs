@@ -5,17 +5,6 @@ use std::path::{Path, PathBuf};
 use tipme_record::proc_text::{cgroup_mounts, control_group};
 use tipme_sched::full_average;
 
-/// Parses the microseconds in `some avg10=0.00 avg60=0.00 avg300=0.00 total=1234`.
-pub(crate) fn some_total(text: &str) -> Option<u64> {
-    text.lines()
-        .find(|line| line.starts_with("some "))?
-        .rsplit_once("total=")?
-        .1
-        .trim()
-        .parse()
-        .ok()
-}
-
 /// Returns the mount point of the cgroup v2 hierarchy, if it is mounted.
 pub(super) fn hierarchy(proc: &Path) -> Option<PathBuf> {
     let mounts = std::fs::read_to_string(proc.join("self/mountinfo")).ok()?;

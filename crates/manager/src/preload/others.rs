@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Detection of other tasks that wait for disk or memory.
 
-use crate::memory::some_total;
 use std::path::Path;
 use tipme_record::Nanos;
+use tipme_record::proc_text::stalled_us;
 
 /// Time between two looks; the kernel updates its averages no more often.
 const PERIOD: Nanos = Nanos::from_secs(2);
@@ -39,7 +39,7 @@ impl<'a> OthersWatch<'a> {
 /// Returns the total stall time in microseconds since boot; 0 without PSI.
 fn waited_us(proc: &Path) -> u64 {
     let files = ["io", "memory"].map(|what| proc.join("pressure").join(what));
-    files.iter().filter_map(|file| some_total(&std::fs::read_to_string(file).ok()?)).sum()
+    files.iter().filter_map(|file| stalled_us(&std::fs::read_to_string(file).ok()?)).sum()
 }
 
 #[cfg(test)]

@@ -105,7 +105,7 @@ fn switched_off_nothing_is_remembered_and_nothing_is_read_ahead() {
     assert_eq!((preload.status(), remembered(dir.path())), (None, None));
     let mut history = FileHistory::default();
     history.remember("sleep", vec![file(SLEEP)]);
-    history_file::write(&dir.path().join("preload.json"), &history);
+    save(&dir.path().join("preload.json"), &history);
     let status = ended(&Preload::begin(&options(dir.path(), true, Strength::Off), kernel.proc()));
     assert_eq!((status.files, status.state), (0, PreloadState::Off));
 }
@@ -115,7 +115,7 @@ fn no_more_is_read_ahead_than_a_share_of_what_is_available() {
     let (dir, kernel) = (tempfile::tempdir().unwrap(), FakeKernel::new());
     let mut history = FileHistory::default();
     history.remember("sleep", vec![file(SLEEP)]);
-    history_file::write(&dir.path().join("preload.json"), &history);
+    save(&dir.path().join("preload.json"), &history);
     let options = options(dir.path(), true, Strength::Normal);
     kernel.memory_kb(SHARE_DIVISOR * file(SLEEP).bytes / 1024 - 8);
     assert_eq!(ended(&Preload::begin(&options, kernel.proc())).programs, 0);

@@ -175,15 +175,6 @@ pub fn slice(pid: u32) -> u64 {
     attributes[3]
 }
 
-/// Sets the slice of a thread, as its user could.
-pub fn set_slice(pid: u32, nanos: u64) {
-    let mut attributes = [0u64; 6];
-    (attributes[0], attributes[3]) = (size_of_val(&attributes) as u64, nanos);
-    // SAFETY: the kernel reads the array, which lives until the call returns.
-    let result = unsafe { libc::syscall(libc::SYS_sched_setattr, pid, attributes.as_ptr(), 0) };
-    assert_eq!(result, 0, "process {pid}");
-}
-
 /// Number of slice knobs of a favoured process on this kernel: one, or none.
 pub fn slices() -> usize {
     usize::from(slice(std::process::id()) > 0)

@@ -58,7 +58,7 @@ pub struct Manage {
 
 fn strength() -> impl TypedValueParser<Value = Strength> {
     PossibleValuesParser::new(Strength::ALL.map(Strength::name))
-        .try_map(|word| word.parse::<Strength>())
+        .try_map(|word| Strength::named(&word).ok_or("not known"))
 }
 
 /// The selected backend; `None` for the best usable one.

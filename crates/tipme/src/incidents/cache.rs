@@ -8,6 +8,7 @@
 
 use crate::report::file;
 use rustix::process::geteuid;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, Metadata};
 use std::io;
@@ -29,16 +30,17 @@ pub const PAGE: &str = ".html";
 const ANALYSIS: &str = env!("TIPME_ANALYSIS");
 
 /// The part of a verdict that a list shows.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct VerdictSummary {
-    /// First line of the verdict.
-    pub headline: String,
-    /// Application with the delay; empty if there was none.
     pub application: String,
     pub latency_ms: Option<f64>,
-    /// Kind of the first cause, and its culprit.
+    /// Kind of the first cause.
     pub kind: Option<String>,
     pub culprit: String,
+    /// First line of the verdict.
+    #[serde(rename = "verdict")]
+    pub headline: String,
+    /// The user's note.
     pub user_text: String,
     /// The user's answer: `true` if the cause was right.
     pub user_right: Option<bool>,
@@ -49,11 +51,11 @@ impl VerdictSummary {
         let first = verdict.findings.first();
         let interval = verdict.interval.as_ref();
         VerdictSummary {
-            headline: cut(&tipme_report::headline(verdict)),
             application: interval.map(|interval| cut(&interval.client.comm)).unwrap_or_default(),
             latency_ms: interval.map(|interval| interval.latency_ms),
             kind: first.map(|finding| finding.kind.name().to_owned()),
             culprit: first.map(|Finding { culprit, .. }| cut(&name(culprit))).unwrap_or_default(),
+            headline: cut(&tipme_report::headline(verdict)),
             user_text: cut(&verdict.incident.user_text),
             user_right: verdict.incident.user_right,
         }

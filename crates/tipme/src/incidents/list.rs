@@ -48,17 +48,8 @@ pub struct IncidentEntry {
     pub bytes: u64,
     /// `true` if it is kept when the folder is full.
     pub pinned: bool,
-    pub application: String,
-    pub latency_ms: Option<f64>,
-    /// Kind of the first cause.
-    pub kind: Option<String>,
-    pub culprit: String,
-    /// First line of the verdict.
-    pub verdict: String,
-    /// The user's note.
-    pub user_text: String,
-    /// The user's answer: `true` if the cause was right.
-    pub user_right: Option<bool>,
+    #[serde(flatten)]
+    pub found: VerdictSummary,
     /// Reason why it cannot be read.
     pub error: Option<String>,
 }
@@ -122,13 +113,7 @@ impl IncidentRow {
             owner: self.listed.owner,
             bytes: self.listed.bytes,
             pinned: self.listed.pinned,
-            application: found.application,
-            latency_ms: found.latency_ms,
-            kind: found.kind,
-            culprit: found.culprit,
-            verdict: found.headline,
-            user_text: found.user_text,
-            user_right: found.user_right,
+            found,
             error,
         }
     }

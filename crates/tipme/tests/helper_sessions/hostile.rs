@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Hostile callers: each delays only itself, and the helper's memory stays bounded.
 
-use crate::helper_daemon::{ANNA, BERT, HelperDaemon, Peer, Sleeper, assignment, favour};
-use crate::lines::send_mutated;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
+use support::helper_daemon::{ANNA, BERT, HelperDaemon, Peer, Sleeper, assignment, favour};
+use support::lines::send_mutated;
 use tipme_bench::until;
 use tipme_policy::Strength;
 
@@ -127,14 +127,11 @@ fn silent_callers_take_no_place_from_others() {
     assert!(refused["error"].as_str().unwrap().contains("too many callers"), "{refused}");
     let waited = silent.remove(0).hear().unwrap();
     assert!(waited["error"].as_str().unwrap().contains("no request came in time"), "{waited}");
-    until("a place for Anna", || helper.connect(ANNA).hear_status());
-}
-
-impl Peer {
-    fn hear_status(&mut self) -> bool {
-        self.send(b"\"status\"\n").is_ok()
-            && self.hear().is_some_and(|answer| answer["status"].is_object())
-    }
+    until("a place for Anna", || {
+        let mut anna = helper.connect(ANNA);
+        anna.send(b"\"status\"\n").is_ok()
+            && anna.hear().is_some_and(|answer| answer["status"].is_object())
+    });
 }
 
 #[test]

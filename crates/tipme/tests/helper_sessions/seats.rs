@@ -2,8 +2,8 @@
 //! Favour for users present at the machine, for the duration of their presence, and only for the
 //! active session.
 
-use crate::helper_daemon::{ANNA, BERT, HelperDaemon, Sleeper, assignment, favour};
 use std::path::PathBuf;
+use support::helper_daemon::{ANNA, BERT, HelperDaemon, Sleeper, assignment, favour};
 use tempfile::TempDir;
 use tipme_bench::until;
 use tipme_policy::Strength;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Jobs that do not descend from their terminal, and values that jobs inherit.
 
-use crate::fixture::{Desktop, Managed, Terminal, command_line, nice};
 use rustix::process::Signal;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
+use support::managed::{Desktop, Managed, Terminal, command_line, nice};
 use tempfile::TempDir;
 use tipme_bench::process::{ProcessGroup, family};
 use tipme_bench::until;

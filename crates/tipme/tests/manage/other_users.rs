@@ -2,16 +2,16 @@
 //! A client of another user cannot get foreign processes favoured, and another user can neither
 //! read nor change anything.
 
-use crate::family::for_everybody;
-use crate::fixture::{Desktop, Managed, Terminal, forget_nice_value, nice};
-use crate::support::{Running, open_folder, tipme};
-use crate::x11;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use support::family::for_everybody;
+use support::managed::{Desktop, Managed, Terminal, forget_nice_value, nice};
+use support::x11;
+use support::{Running, open_folder, tipme};
 use tempfile::TempDir;
 use tipme_bench::process::ProcessGroup;
 use tipme_bench::until;
@@ -102,7 +102,7 @@ pub fn other_users_terminal(desktop: &Desktop, folder: &TempDir) -> (ProcessGrou
     command.env("XAUTHORITY", &authority).env("HOME", "/").current_dir("/").uid(NOBODY).gid(NOBODY);
     let process = ProcessGroup::start("another user's terminal", command, None).unwrap();
     let watcher = Watcher::open(&desktop.session.target()).unwrap();
-    let window = watcher.wait_for_focus(process.pid(), crate::family::TIMEOUT).unwrap();
+    let window = watcher.wait_for_focus(process.pid(), support::family::TIMEOUT).unwrap();
     (process, window)
 }
 
@@ -382,7 +382,7 @@ fn another_user_learns_and_changes_nothing() {
     let terminal = desktop.terminal("+20+20");
     let managed = Managed::start(&desktop, &[]);
     until("the favour", || nice(terminal.pid()) < 0);
-    let (_folder, program) = for_everybody(&[env!("CARGO_BIN_EXE_tipme").into()]);
+    let (_folder, program) = for_everybody(&["tipme"]);
     for arguments in [&["manage", "status"][..], &["manage", "off"], &["why", "1"]] {
         let mut command = Command::new(&program);
         command.args(arguments).arg("--state-dir").arg(managed.path()).uid(NOBODY).gid(NOBODY);

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Used files are in memory again after the next login, regardless of a damaged history.
 
-use crate::fixture::{Desktop, Managed};
 use crate::other_users::{NOBODY, other_users_terminal};
 use crate::rootless::User;
-use crate::support::open_folder;
 use rustix::fs::{Advice, Mode};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -13,6 +11,8 @@ use std::io::{Read, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use support::managed::{Desktop, Managed};
+use support::open_folder;
 use tempfile::TempDir;
 use tipme_bench::until;
 

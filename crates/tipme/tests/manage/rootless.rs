@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A manager without root, and the helper that changes its knobs.
 
-use crate::family::for_everybody;
-use crate::fixture::{Desktop, Managed, nice};
-use crate::helper_daemon::{HelperDaemon, favour};
 use crate::other_users::{NOBODY, other_users_terminal};
 use rustix::process::Signal;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use support::family::for_everybody;
+use support::helper_daemon::{HelperDaemon, favour};
+use support::managed::{Desktop, Managed, nice};
 use tempfile::TempDir;
 use tipme_bench::until;
 use tipme_policy::Strength;
@@ -23,7 +23,7 @@ pub struct User {
 
 impl User {
     pub fn new() -> User {
-        let (folder, program) = for_everybody(&[env!("CARGO_BIN_EXE_tipme").into()]);
+        let (folder, program) = for_everybody(&["tipme"]);
         User { program, _folder: folder, keys: TempDir::new().unwrap() }
     }
 

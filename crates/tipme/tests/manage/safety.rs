@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Nothing stays changed, whatever happens to the manager or the display.
 
-use crate::fixture::{Desktop, Managed, Terminal, nice};
-use crate::support::{stat, typist};
-use crate::x11;
 use rustix::process::Signal;
+use support::managed::{Desktop, Managed, Terminal, nice};
+use support::x11;
+use support::{stat, typist};
 use tipme_bench::until;
 use x11rb::protocol::xproto::ConnectionExt;
 
@@ -80,7 +80,7 @@ fn values_are_restored_even_if_the_display_does_not_answer() {
     let other = x11::connect(&desktop.session);
     other.grab_server().unwrap().check().unwrap();
     let dir = managed.dir.take().unwrap();
-    let mut command = crate::support::tipme();
+    let mut command = support::tipme();
     desktop.session.show(&mut command);
     let under = std::process::id().to_string();
     command.args(["manage", "--display", &desktop.session.display_name(), "--under", &under]);

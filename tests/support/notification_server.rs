@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A notification server on the test's own bus, with a configurable name and capabilities. It shows
 //! nothing, logs its calls, and reports actions that the test invokes.
-#![allow(dead_code, reason = "each test target uses a part")]
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

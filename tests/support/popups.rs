@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Popups of the agent without a notification daemon, as seen by any client of the display.
-#![allow(dead_code, reason = "each test target uses a part")]
 
 use tipme_bench::PrivateSession;
 use tipme_bench::until;
 use x11rb::connection::Connection;
 use x11rb::protocol::xproto::{Atom, AtomEnum, ConnectionExt, MapState, Window};
 use x11rb::rust_connection::RustConnection;
-
-#[path = "x11.rs"]
-mod x11;
 
 /// A client that inspects a display.
 pub struct Viewer {
@@ -33,7 +29,7 @@ pub struct Popup {
 
 impl Viewer {
     pub fn open(session: &PrivateSession) -> Viewer {
-        let connection = x11::connect(session);
+        let connection = crate::x11::connect(session);
         let root = connection.setup().roots[0].root;
         Viewer { connection, root }
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A stand-in for systemd's journal, and services that write to it.
 
-use super::support::{Running, tipme};
+use crate::{Running, tipme};
 use rustix::process::Signal;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;

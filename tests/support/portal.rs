@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A desktop's GlobalShortcuts portal on the test's own bus. No display server of these tests has
 //! one.
-#![allow(dead_code, reason = "not every test uses all of it")]
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

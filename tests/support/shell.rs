@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A shell in a terminal on a private display, with a recorded command.
-#![allow(dead_code, reason = "each test target uses a part")]
 
-use crate::support::{self, Recording, session, typist};
+use crate::{Recording, session, typist};
 use serde_json::Value;
 use std::time::Duration;
 use tipme_bench::PrivateSession;
@@ -31,5 +30,5 @@ pub fn type_command(session: &PrivateSession) -> Recording {
 }
 
 pub fn marked(recording: &Recording) -> Value {
-    support::verdict(&recording.mark().0, &[])
+    crate::verdict(&recording.mark().0, &[])
 }

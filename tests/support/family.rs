@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Processes started by a program, and checks that all have ended.
-#![allow(dead_code, reason = "each test target uses a part")]
 
-use crate::support::{Running, open_folder};
+use crate::{Running, built, open_folder};
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus, Stdio};
@@ -138,11 +137,12 @@ fn is_named(pid: u32, name: &str) -> bool {
 /// Copies programs to a place where every user can read them; returns the path of the first one.
 /// Another process makes the copies: a program start from another thread of this one would keep
 /// them open for writing, so that they could not be executed.
-pub fn for_everybody(programs: &[PathBuf]) -> (TempDir, PathBuf) {
+pub fn for_everybody(programs: &[&str]) -> (TempDir, PathBuf) {
     let folder = open_folder();
     let mut script = Command::new("sh");
-    script.args(["-c", "cp \"$@\" \"$0\" && chmod 755 \"$0\"/*"]).arg(folder.path()).args(programs);
+    script.args(["-c", "cp \"$@\" \"$0\" && chmod 755 \"$0\"/*"]).arg(folder.path());
+    script.args(programs.iter().map(|name| built(name)));
     assert!(script.status().unwrap().success());
-    let path = folder.path().join(programs[0].file_name().unwrap());
+    let path = folder.path().join(programs[0]);
     (folder, path)
 }

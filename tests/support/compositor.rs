@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A headless compositor with a terminal and a virtual keyboard: unmodified programs of a user.
-#![allow(dead_code, reason = "each test target uses a part")]
 
-use crate::support::Running;
+use crate::Running;
 use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;

@@ -1,19 +1,33 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! A recorder of the test, as a user runs it.
-#![allow(dead_code, reason = "each test target uses a part")]
+//! Recorders as users run them, and what else tests of programs share: managers, displays, and
+//! stand-ins for parts of desktops.
 
+pub mod compositor;
+pub mod family;
+pub mod helper_daemon;
+pub mod journal;
+pub mod kglobalaccel;
+pub mod lines;
+pub mod managed;
+pub mod notification_server;
+pub mod popups;
+pub mod portal;
 pub mod processes;
 pub mod schema;
+pub mod screen;
+pub mod session_agent;
+pub mod shell;
+pub mod suffering;
+pub mod unit;
+pub mod x11;
 
-#[allow(unused_imports, reason = "each test target uses a part")]
 pub use processes::{Running, open_folder};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use tipme_bench::PrivateSession;
@@ -43,19 +57,25 @@ pub fn while_stopped(pid: u32, mut work: impl FnMut()) {
 
 /// Returns the program under test.
 pub fn tipme() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_tipme"))
+    Command::new(built("tipme"))
 }
 
-/// Returns the path of the lab's program, which `tipme` executes for some verbs: it is in the build
-/// folder of `tipme`.
-pub fn lab() -> PathBuf {
-    let path = Path::new(env!("CARGO_BIN_EXE_tipme")).with_file_name("tipme-lab");
-    assert!(
-        path.is_file(),
-        "{} is missing; build it first: cargo build -p tipme-lab",
-        path.display()
-    );
+/// Returns the lab's program, which needs `tipme` beside it.
+pub fn lab() -> Command {
+    built("tipme");
+    Command::new(built("tipme-lab"))
+}
+
+/// Returns the path of a program of the workspace.
+pub fn built(name: &str) -> PathBuf {
+    let path = std::env::current_exe().unwrap().parent().unwrap().with_file_name(name);
+    assert!(path.is_file(), "{} is missing; build it first: cargo build -p {name}", path.display());
     path
+}
+
+/// Returns the number in a field of a JSON object.
+pub fn number(object: &Value, field: &str) -> f64 {
+    object[field].as_f64().unwrap_or_else(|| panic!("{field} is not a number: {object:#}"))
 }
 
 /// Returns the command for a recorder in this folder.
@@ -149,9 +169,7 @@ impl Recording {
 
     /// Same with a modified command of [`recorder`].
     pub fn start_by(mut command: Command, dir: TempDir) -> Recording {
-        let mut child = Running::start(command.stdout(Stdio::piped()));
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let (child, line) = Running::start_saying(&mut command);
         assert!(line.starts_with("recording"), "not armed: {line:?}; these tests need root");
         Recording { dir, child, line }
     }

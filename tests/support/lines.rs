@@ -2,7 +2,7 @@
 //! Mutated lines for a daemon's socket: each gets a response, and the daemon neither ends nor
 //! grows.
 
-use crate::support::memory_bytes;
+use crate::memory_bytes;
 use fastrand::Rng;
 use std::io::{Read, Write};
 use std::net::Shutdown;

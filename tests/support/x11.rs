@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The test's own connection to a private display.
-#![allow(dead_code, reason = "each test target uses a part")]
 
 use std::path::Path;
 use tipme_bench::PrivateSession;

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A session bus with a real notification daemon that logs its notifications.
-#![allow(dead_code, reason = "each test target uses a part")]
 
 use crate::session_agent::program;
-use crate::support::{Running, tipme};
+use crate::{Running, tipme};
 use rustix::process::{Pid, Signal, kill_process};
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
@@ -35,15 +33,7 @@ impl Bus {
         command
             .args(["--nofork", "--nopidfile", "--print-address=1", "--config-file"])
             .arg(&settings);
-        let mut daemon = Running(
-            command
-                .stdout(Stdio::piped())
-                .stderr(Stdio::null())
-                .spawn()
-                .expect("dbus-daemon is installed"),
-        );
-        let mut address = String::new();
-        BufReader::new(daemon.0.stdout.take().unwrap()).read_line(&mut address).unwrap();
+        let (daemon, address) = Running::start_saying(command.stderr(Stdio::null()));
         assert!(!address.is_empty(), "the bus did not start");
         Bus { address: address.trim().to_owned(), _daemon: daemon, folder }
     }

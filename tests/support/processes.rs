@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Processes that end with a test, and folders for them.
-#![allow(dead_code, reason = "each test target uses a part")]
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::Permissions;
+use std::io::{BufRead, BufReader};
 use std::ops::{Deref, DerefMut};
 use std::os::unix::fs::PermissionsExt;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use tempfile::TempDir;
 use tipme_bench::until;
 
@@ -16,6 +16,14 @@ pub struct Running(pub Child);
 impl Running {
     pub fn start(command: &mut Command) -> Running {
         Running(command.spawn().unwrap())
+    }
+
+    /// Starts a program; returns it with its first line of output.
+    pub fn start_saying(command: &mut Command) -> (Running, String) {
+        let mut child = Running::start(command.stdout(Stdio::piped()));
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        (child, line)
     }
 
     pub fn pid(&self) -> Pid {

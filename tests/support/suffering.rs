@@ -2,7 +2,6 @@
 //! A user with delayed typing that presses the key.
 
 use crate::session_agent::press;
-use crate::support;
 use std::time::Duration;
 use tipme_bench::PrivateSession;
 use tipme_bench::faults::{Fault, Site};
@@ -13,7 +12,7 @@ use tipme_desktop::inject::{Pace, Typist};
 
 /// Types into a terminal, delays the typing with a lock, and presses the mark key after that.
 pub fn suffer(session: &mut PrivateSession) {
-    let launcher = WorkerLauncher(vec![support::lab().into(), "worker".into()]);
+    let launcher = WorkerLauncher(vec![crate::built("tipme-lab").into(), "worker".into()]);
     let site = Site { folder: session.folder().to_owned(), x11: Some(session.target()), launcher };
     let mut scenario = Fault::named("lock").unwrap().prepare(&site).unwrap();
     session.open_terminal(&scenario.prefix, &scenario.program).unwrap();

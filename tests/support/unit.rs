@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! An installed unit file of a service, and a program that runs within its limits without systemd:
 //! with its capabilities, system calls and network view. A forbidden system call ends the program.
-#![allow(dead_code, reason = "each test target uses a part")]
 
+use crate::built;
 use rustix::fs::{Mode, OFlags, mkdir, open};
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_bind, mount_change};
 use rustix::net::AddressFamily;
@@ -21,10 +21,10 @@ use tempfile::TempDir;
 pub struct Installed(TempDir);
 
 impl Installed {
-    pub fn new() -> Installed {
+    pub fn install() -> Installed {
         let (dir, root) = (TempDir::new().unwrap(), concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
         let mut install = Command::new(format!("{root}/scripts/install-files"));
-        install.args([env!("CARGO_BIN_EXE_tipme"), "/usr"]).arg(dir.path()).stdout(Stdio::null());
+        install.arg(built("tipme")).arg("/usr").arg(dir.path()).stdout(Stdio::null());
         assert!(install.status().unwrap().success());
         Installed(dir)
     }

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A private display with terminals, and its manager.
-#![allow(dead_code, reason = "each test target uses a part")]
 
 use crate::family::TIMEOUT;
-pub use crate::support::tipme;
-use crate::support::{self, Running, memory_bytes, open_folder};
+pub use crate::tipme;
+use crate::{Running, memory_bytes, open_folder};
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -40,7 +38,7 @@ impl Desktop {
     pub fn start() -> Desktop {
         forget_nice_value();
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        Desktop { session: support::session(), alone }
+        Desktop { session: crate::session(), alone }
     }
 
     /// Opens a waiting terminal with the focus.
@@ -110,7 +108,7 @@ fn children(pid: u32) -> Vec<u32> {
 
 /// Returns the nice value of a process, which must exist.
 pub fn nice(pid: u32) -> i32 {
-    support::stat(pid)[16].parse().unwrap()
+    crate::stat(pid)[16].parse().unwrap()
 }
 
 pub fn command_line(pid: u32) -> Vec<String> {
@@ -155,9 +153,7 @@ impl Managed {
             command.arg("--under").arg(std::process::id().to_string());
         }
         command.arg("--state-dir").arg(dir.path());
-        let mut child = Running::start(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let (child, line) = Running::start_saying(command.stderr(Stdio::piped()));
         let path = dir.path().to_owned();
         let mut managed = Managed { child, dir: Some(dir), line, path };
         if !managed.line.starts_with(&format!("managing {display} with nice, ")) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The session agent on a private display, and programs that it starts.
-#![allow(dead_code, reason = "each test target uses a part")]
 
-use crate::support::{Running, tipme};
+use crate::{Running, tipme};
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! A helper of the test, and callers. Needs root.
-#![allow(dead_code, reason = "each test target uses a part")]
 
-use crate::support::{self, Running, tipme};
+use crate::{Running, tipme};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
@@ -10,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -128,7 +127,7 @@ impl HelperDaemon {
 
     /// Returns its memory without file mappings, since their size depends on the kernel.
     pub fn resident(&self) -> u64 {
-        support::memory_bytes(self.pid(), "RssAnon")
+        crate::memory_bytes(self.pid(), "RssAnon")
     }
 
     /// Waits until no session is open.
@@ -149,9 +148,7 @@ fn begin(mut command: Command, dir: &Path, users: &[u32]) -> Running {
     for user in users {
         command.arg("--allow-user").arg(user.to_string());
     }
-    let mut child = Running::start(command.stdout(Stdio::piped()));
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let (child, line) = Running::start_saying(&mut command);
     assert!(line.starts_with("helping managers at "), "not ready: {line:?}; these tests need root");
     child
 }
@@ -221,16 +218,16 @@ impl Sleeper {
     }
 
     pub fn nice(&self) -> i32 {
-        support::stat(self.pid())[16].parse().unwrap()
+        crate::stat(self.pid())[16].parse().unwrap()
     }
 
     /// Returns the number of the scheduling policy.
     pub fn policy(&self) -> u32 {
-        support::stat(self.pid())[38].parse().unwrap()
+        crate::stat(self.pid())[38].parse().unwrap()
     }
 }
 
 /// Returns PID and start time of a process in the format of requests.
 pub fn identity(pid: u32) -> Value {
-    json!({ "pid": pid, "start": support::stat(pid)[19].parse::<u64>().unwrap() })
+    json!({ "pid": pid, "start": crate::stat(pid)[19].parse::<u64>().unwrap() })
 }
