@@ -16,7 +16,7 @@ AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo -E env "PATH=$(PATH)" "HOME=$(H
 # What root's cargo wrote belongs to the caller again.
 GIVE_BACK := $(if $(AS_ROOT),|| status=$$?; sudo chown -R "$$(id -u):$$(id -g)" "$(TARGET)"; exit $${status:-0})
 
-.PHONY: help docs deps bench-deps selftest-deps test-deps build demo selftest test lint install uninstall bench-recorder bench-timer papers-deps papers check-window check-auto-build check-auto manager-cost-build check-manager vm test-vm measure-vm field-deps field labels replay desktops desktops-deps fuzz fuzz-guided deny advisories licences sbom clean
+.PHONY: help docs deps bench-deps selftest-deps test-deps build demo selftest test lint install uninstall bench-recorder papers-deps papers check-window check-auto-build check-auto manager-cost-build check-manager vm test-vm measure-vm field-deps field labels replay desktops desktops-deps fuzz fuzz-guided deny advisories licences sbom clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 18
@@ -37,7 +37,7 @@ selftest-deps:
 	@scripts/install-deps dbus-daemon dbus-bin
 
 bench-deps:
-	@scripts/install-deps linux-perf python3 rt-tests mousepad
+	@scripts/install-deps linux-perf python3 mousepad
 
 build: ## build target/release/tipme and tipme-lab
 	cargo build --release
@@ -98,10 +98,6 @@ picture: build ## the picture of README.md, made again
 bench-recorder: bench-deps build ## cost of recording beside ftrace and perf; writes docs/results/overhead.md
 	@$(AS_ROOT) scripts/mount-kernel-fs
 	$(AS_ROOT) scripts/bench-recorder --tipme $(TIPME) $(BENCH)
-
-bench-timer: bench-deps build ## periodic wake-ups beside cyclictest
-	@$(AS_ROOT) scripts/mount-kernel-fs
-	$(AS_ROOT) scripts/bench-timer --tipme $(TIPME) $(BENCH)
 
 papers-deps:
 	@scripts/install-deps python3 mousepad sway foot libreoffice-writer libreoffice-impress libreoffice-gtk3

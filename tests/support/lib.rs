@@ -13,6 +13,7 @@ pub mod notification_server;
 pub mod popups;
 pub mod portal;
 pub mod processes;
+pub mod runs;
 pub mod schema;
 pub mod screen;
 pub mod session_agent;
@@ -22,6 +23,7 @@ pub mod unit;
 pub mod x11;
 
 pub use processes::{Running, open_folder};
+pub use runs::{Ran, as_nobody, expect_ended, kill_one, lab_with, measured, names, numbers, run};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;

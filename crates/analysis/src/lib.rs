@@ -35,7 +35,6 @@ pub use model::Verdict;
 pub use scene::exercise;
 pub use timeline::cpu_intervals::{CpuInterval, CpuOwner, cpu_intervals, is_recorder};
 pub use timeline::recording::Recording;
-pub use timeline::thread_times::{ThreadTimes, thread_times};
 pub use timeline::wait_functions::{KernelFunction, Waited, kernel_function};
 pub use verdict::diagnose::diagnose;
 pub use verdict::interval::{IntervalExplanation, explain};

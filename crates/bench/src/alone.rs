@@ -14,8 +14,6 @@ use std::time::{Duration, Instant};
 const TIMEOUT: Duration = Duration::from_secs(300);
 /// Maximum number of consecutive waits of one measurement.
 const WAITS_MAX: u32 = 6;
-/// Maximum total time of those waits.
-pub(crate) const OTHERS_MAX: Duration = TIMEOUT.saturating_mul(WAITS_MAX);
 
 /// Exclusive right to disturb the machine; released on drop.
 pub struct MachineLock {

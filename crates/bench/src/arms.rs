@@ -4,7 +4,6 @@
 //! One run measures all arms in turns, because a machine changes from one minute to the next. Each
 //! arm has one turn in each block, and every second block runs backwards.
 
-mod chart;
 mod figures;
 mod manager;
 mod options;
@@ -23,18 +22,15 @@ pub(crate) use table::{load_words, progress_line, turns_words};
 pub(crate) use turns::{Block, TurnResults, all_turns, one_turn, together};
 
 use crate::choice::name;
-use crate::estimate::DurationEstimate;
 use crate::group::lacks_unified;
-use crate::load::{LoadKind, LoadOptions, Pages, RunningLoad, Speed};
+use crate::load::{LoadKind, LoadOptions, Pages, Speed};
 use crate::priority::Priority;
-use crate::session::PrivateSession;
 use crate::worker::WorkerLauncher;
 use anyhow::{Result, ensure};
 use clap::ValueEnum;
 use rustix::process::getpriority_process;
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::ops::Add;
 use std::time::Duration;
 
 /// Time for which a load runs before anything is measured beside it. The manager needs less to
@@ -92,6 +88,24 @@ fn lacks_niceness(own: i32) -> Option<String> {
         .then(|| format!("the benchmark itself runs at nice {own}; start it without nice"))
 }
 
+/// Usual duration of the starts and ends of a private session with a program, of a manager, and of a
+/// load.
+pub(crate) const SESSION_USUAL: Duration = Duration::from_secs(2);
+const MANAGER_USUAL: Duration = Duration::from_secs(2);
+const LOAD_USUAL: Duration = Duration::from_secs(1);
+
+/// Describes the duration of a benchmark, for output before the start: seconds up to ten minutes,
+/// then minutes, rounded up.
+pub(crate) fn usual_words(time: Duration) -> String {
+    let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
+    let time = if seconds <= 600 {
+        format!("{seconds} s")
+    } else {
+        format!("{} min", seconds.div_ceil(60))
+    };
+    format!("about {time} in all, and more where other measurements run: each turn waits for them")
+}
+
 /// One measurement of an arm beside a load; level 0 means no load.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct ArmTurn {
@@ -104,13 +118,9 @@ impl ArmTurn {
     pub(crate) const UNLOADED: ArmTurn = ArmTurn { level: 0, arm: Arm::Unmanaged };
 
     /// Returns the time that the turn takes in addition to the measurement.
-    pub(crate) fn overhead(self) -> DurationEstimate {
-        let managed = (self.arm == Arm::Managed).then_some(BenchManager::ESTIMATE);
-        let loaded = (self.level > 0).then_some(RunningLoad::ESTIMATE);
-        managed
-            .into_iter()
-            .chain(loaded)
-            .fold(DurationEstimate::new(SETTLING, SETTLING), DurationEstimate::add)
+    pub(crate) fn overhead(self) -> Duration {
+        let managed = if self.arm == Arm::Managed { MANAGER_USUAL } else { Duration::ZERO };
+        SETTLING + managed + if self.level > 0 { LOAD_USUAL } else { Duration::ZERO }
     }
 
     /// Name of the turn for output.
@@ -190,11 +200,10 @@ impl ArmComparison {
         }
     }
 
-    /// Returns the duration of all turns, given that of the measurement in each turn.
-    pub fn estimate(&self, measured: DurationEstimate) -> DurationEstimate {
+    /// Returns the usual duration of all turns as words, given that of the measurement in each.
+    pub(crate) fn usual_words(&self, measured: Duration) -> String {
         let turns = self.turns(0).into_iter().map(|turn| measured + turn.overhead());
-        PrivateSession::ESTIMATE
-            + turns.fold(DurationEstimate::default(), DurationEstimate::add) * self.blocks
+        usual_words(SESSION_USUAL + turns.sum::<Duration>() * self.blocks as u32)
     }
 
     pub(crate) fn level_max(&self) -> u32 {
@@ -381,15 +390,13 @@ mod tests {
     }
 
     #[test]
-    fn the_estimate_has_starts_and_ends_in_it() {
-        let measured = DurationEstimate::new(Duration::from_secs(10), Duration::from_secs(20));
-        let plain = comparison(&[0], false, &[]).estimate(measured);
-        assert!(plain.about > measured.about * 3 && plain.most > measured.most * 3, "{plain:?}");
-        let managed = comparison(&[20], true, &[]).estimate(measured);
-        let turns = (measured + DurationEstimate::new(SETTLING, SETTLING)) * 9;
-        let around =
-            PrivateSession::ESTIMATE + RunningLoad::ESTIMATE * 6 + BenchManager::ESTIMATE * 3;
-        assert_eq!(managed, turns + around);
+    fn the_usual_duration_has_starts_and_ends_in_it() {
+        let measured = Duration::from_secs(10);
+        let [plain, managed] = [comparison(&[0], false, &[]), comparison(&[20], true, &[])]
+            .map(|comparison| comparison.usual_words(measured));
+        assert!(plain.starts_with("about 38 s in all, and more where"), "{plain}");
+        assert!(managed.starts_with("about 122 s in all"), "{managed}");
+        assert!(usual_words(Duration::from_millis(600_001)).starts_with("about 11 min in all"));
     }
 
     #[test]

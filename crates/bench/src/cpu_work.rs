@@ -7,11 +7,6 @@ use rustix::time::{ClockId, clock_gettime};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// Rounds of the fixed piece of work: some milliseconds, short enough that one of several tries is
-/// not interrupted.
-const WORK_ROUNDS: u64 = 2_000_000;
-const WORK_TRIES: usize = 5;
-
 /// Computes for `rounds` rounds; the compiler cannot omit them.
 #[inline(always)]
 pub(crate) fn spin(rounds: u64) {
@@ -42,11 +37,6 @@ pub(crate) fn cpu_time_of(work: impl FnOnce()) -> Duration {
     cpu_time().saturating_sub(before)
 }
 
-/// Measures the speed of the CPU: the CPU time of a fixed piece of work, the fastest of some tries.
-pub(crate) fn fixed_work() -> Duration {
-    (0..WORK_TRIES).map(|_| cpu_time_of(|| spin(WORK_ROUNDS))).min().unwrap_or_default()
-}
-
 /// Returns the accumulated run-queue delay of this thread; zero if the kernel does not count it.
 pub(crate) fn run_queue_delay() -> Duration {
     schedstat("thread-self").map_or(Duration::ZERO, |(_, waited)| waited)
@@ -67,6 +57,6 @@ mod tests {
         spin(100_000);
         assert!(cpu_time() > before);
         assert!(run_queue_delay() <= run_queue_delay());
-        assert!(fixed_work() > Duration::ZERO);
+        assert!(cpu_time_of(|| spin(100_000)) > Duration::ZERO);
     }
 }

@@ -27,7 +27,7 @@ use crate::driver::BenchDriver;
 use crate::experiment::{Experiment, MeasuredRepeats};
 use crate::group::ControlGroup;
 use crate::intervals::{
-    Bounds, Cleanup, Explainer, GRACE, LoadIntervals, MeasuredLoad, NamedWorkers, PREFIX, Stamping,
+    Bounds, Cleanup, Explainer, LoadIntervals, MeasuredLoad, NamedWorkers, PREFIX, Stamping,
 };
 use crate::process::{ProcessGroup, is_root};
 use anyhow::{Context, Result};
@@ -96,19 +96,10 @@ impl Fork {
         self.loads().into_iter().filter(|load| load.takes_root() && !is_root()).collect()
     }
 
-    /// Maximum duration of the measurement.
-    fn time_max(&self) -> Duration {
-        let arms = self.measured_arms();
-        let managed = arms.iter().filter(|arm| arm.managed).count() as u32;
-        (self.duration + GRACE + SETTLING) * arms.len() as u32
-            + (Favour::estimate().most + MANAGER_SETTLING) * managed
-    }
-
     /// Describes the expected duration, for output before the start.
     fn plan(&self) -> String {
-        let (arms, each, most) =
-            (self.measured_arms().len(), self.duration.as_secs_f64(), self.time_max().as_secs());
-        format!("{arms} turns, {each:.0} s each, {most} s in all at most; one CPU")
+        let (turns, each) = (self.measured_arms().len(), self.duration.as_secs_f64());
+        format!("{turns} turns, {each:.0} s each at most; one CPU")
     }
 
     fn chosen_cpu(&self) -> Result<usize> {
@@ -228,16 +219,6 @@ mod tests {
         let error = parsed::<Fork>("--cpu 100000").chosen_cpu().expect_err("no such CPU");
         assert!(error.to_string().contains("may not use CPU 100000; it may use "), "{error}");
         assert!(parsed::<Fork>("").chosen_cpu().is_ok());
-    }
-
-    #[test]
-    fn the_time_is_bounded() {
-        assert_eq!(
-            parsed::<Fork>("-d 1s --load storm").time_max(),
-            (Duration::from_secs(16) + SETTLING) * 2
-        );
-        let managed = parsed::<Fork>("-d 1s --load storm --managed").time_max();
-        assert!(managed >= Favour::estimate().most + Duration::from_secs(48), "{managed:?}");
     }
 
     /// Returns the names of the turns.

@@ -8,12 +8,10 @@
 //! attributed by name.
 
 mod classic;
-mod counter;
 mod echo;
 mod injector;
 mod interrupts;
 mod judge;
-mod long_gaps;
 mod names;
 mod options;
 mod plan;

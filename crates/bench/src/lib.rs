@@ -21,7 +21,6 @@ pub mod demo;
 mod disk;
 mod display;
 pub mod driver;
-mod estimate;
 pub mod experiment;
 #[cfg(test)]
 mod fake;

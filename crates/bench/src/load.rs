@@ -31,7 +31,6 @@ pub(crate) use programs::run;
 pub use rounds_sampler::{RoundsSampler, WINDOW};
 pub use table::text;
 
-use crate::estimate::DurationEstimate;
 use crate::interrupt::InterruptFlag;
 use crate::kernel_text::memory_field;
 use crate::process::{ProcessGroup, family};
@@ -304,10 +303,6 @@ pub struct RunningLoad {
 }
 
 impl RunningLoad {
-    /// Time for its start and its end; filling memory takes longer if that must be reclaimed first.
-    pub(crate) const ESTIMATE: DurationEstimate =
-        DurationEstimate::new(Duration::from_secs(1), TIMEOUT.saturating_add(END_TIMEOUT));
-
     /// Starts the processes, and waits until each has its memory and works.
     pub fn start(options: &LoadOptions) -> Result<RunningLoad> {
         options.check_within(MEMORY_MOST_AT_START)?;

@@ -13,7 +13,6 @@ mod player;
 mod stage;
 
 use crate::alone::MachineLock;
-use crate::cpu_work::fixed_work;
 use crate::interrupt::InterruptFlag;
 use crate::priority::Priority;
 use crate::process::{is_root, missing};
@@ -88,9 +87,6 @@ pub struct MeasureRepeat {
     pub driver: PlayerCost,
     /// Number of waits for a still screen that timed out.
     pub restless: u64,
-    /// CPU time of a fixed piece of work, the mean of before the start and after the end: the speed
-    /// of the CPU.
-    pub work: Nanos,
 }
 
 /// Plays the script as often as requested, and hands over each completed repeat.
@@ -156,7 +152,6 @@ fn play_once(
     number: usize,
     interrupt: &InterruptFlag,
 ) -> Result<MeasureRepeat> {
-    let work = fixed_work();
     let seen = watch(stage)?;
     // Plugged in first, so that the application sees the devices from the beginning.
     let typist = stage.typist()?;
@@ -177,7 +172,6 @@ fn play_once(
     };
     let drawn = seen.finish()?;
     drop(application);
-    let work = (work + fixed_work()) / 2;
     let first = drawn.iter().find(|at| **at > started.begun).copied();
     Ok(MeasureRepeat {
         number,
@@ -191,7 +185,6 @@ fn play_once(
         incidents: played.incidents,
         driver: played.driver,
         restless: played.restless,
-        work: Nanos(work.as_nanos() as u64),
     })
 }
 

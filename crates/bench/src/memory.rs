@@ -4,31 +4,27 @@
 //! One process sleeps for 100 ms, reads a word of the next page of its 4 MiB buffer, and records a
 //! time stamp. Its children continuously write a word of page after page of their own 12 MiB
 //! buffers. Their control group has less memory than all the buffers together. So the rest of the
-//! machine is unaffected, and the pages go to a private disk or to new swap, not to the machine's.
+//! machine is unaffected, and the pages go to files on a private disk, not to the machine's swap.
 
-mod backing;
 mod options;
 mod programs;
 
-pub use backing::{Backing, BackingAvailability};
 pub use options::Memory;
 pub(crate) use programs::{children as run_children, enter, fork, timer as run_timer};
 
 use crate::alone::MachineLock;
-use crate::choice::name;
-use crate::disk::PrivateDisk;
+use crate::disk::{Extent, Format, PrivateDisk};
 use crate::driver::BenchDriver;
 use crate::experiment::{Experiment, MeasuredRepeats};
 use crate::group::ControlGroup;
 use crate::intervals::{
     Cleanup, Explainer, LoadIntervals, MeasuredLoad, NamedWorkers, PREFIX, Stamping,
 };
+use crate::kernel_text::memory_field;
 use crate::process::ProcessGroup;
 use crate::worker::WorkerLauncher;
-use anyhow::{Context, Result};
-use backing::BackingSetup;
-use clap::ValueEnum;
-use programs::{CHILD_BYTES, NO_FILE, OWN_BYTES, SLEEP};
+use anyhow::{Context, Result, ensure};
+use programs::{CHILD_BYTES, OWN_BYTES, SLEEP};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -43,20 +39,21 @@ const DETAILS: [&str; 2] = ["writers", "memory"];
 const MEMORY_FOLDER: &str = "/dev/shm";
 const OWN_FILE: &str = "own";
 const CHILDREN_FILES: &str = "children";
+/// Space on the disk beyond the buffers.
+const SPARE_MIB: u32 = 32;
+/// Minimum free memory besides the disk.
+const FREE_MIN: u64 = 1 << 30;
 static BLOCK: [u8; 1 << 20] = [0x5a; 1 << 20];
 
 /// Conditions of the measurement.
 #[derive(Clone, PartialEq, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Conditions")]
 pub struct MemoryConditions {
-    pub backing: Backing,
-    /// All backings, with the reason if one is not available.
-    pub backings: Vec<BackingAvailability>,
     pub limit_bytes: u64,
     pub buffer_bytes: u64,
     pub child_buffer_bytes: u64,
     /// Description of the private disk: the place of its data, and its speed.
-    pub disk: Option<String>,
+    pub disk: String,
 }
 
 impl Experiment for Memory {
@@ -85,7 +82,12 @@ impl Experiment for Memory {
             loads.push(explainer.explain(bench.measure((*children).into(), driver)?, SLEEP)?);
         }
         let conditions = bench.conditions();
-        let bounds = self.bounds_words(&conditions);
+        let bounds = vec![format!(
+            "{} MiB of memory for up to {} MiB of buffers; {}",
+            conditions.limit_bytes >> 20,
+            self.buffers_bytes() >> 20,
+            conditions.disk
+        )];
         let figures =
             LoadIntervals::new(TITLE, bounds, conditions, loads, explainer.blind_because());
         Ok(figures.measured(InputClass::Key))
@@ -93,26 +95,6 @@ impl Experiment for Memory {
 
     fn files(&self) -> (Option<&Path>, Option<&Path>) {
         self.files.paths()
-    }
-}
-
-impl Memory {
-    fn bounds_words(&self, conditions: &MemoryConditions) -> Vec<String> {
-        let disk = conditions.disk.as_ref().map(|disk| format!("; {disk}")).unwrap_or_default();
-        let mut lines = vec![format!(
-            "backing {}; {} MiB of memory for up to {} MiB of buffers{disk}",
-            name(&self.backing),
-            conditions.limit_bytes >> 20,
-            self.buffers_bytes() >> 20
-        )];
-        lines.extend(conditions.backings.iter().filter_map(|availability| {
-            let because = availability.not_available_because.as_ref()?;
-            Some(format!(
-                "backing {}: not available, because {because}",
-                name(&availability.backing)
-            ))
-        }));
-        lines
     }
 }
 
@@ -125,7 +107,7 @@ struct MemoryBench<'a> {
     /// Group for the limit of the disk, if each controller has a hierarchy of its own.
     reads: Option<ControlGroup>,
     disk_speed: Option<String>,
-    setup: BackingSetup,
+    disk: PrivateDisk,
     folder: TempDir,
     cleanup: Cleanup,
 }
@@ -135,34 +117,25 @@ impl<'a> MemoryBench<'a> {
         let mut cleanup = Cleanup::start(launcher)?;
         let folder = folder()?;
         cleanup.folder(folder.path())?;
-        let buffers = (options.buffers_bytes() >> 20) as u32;
-        let setup = BackingSetup::make(
-            options.backing,
-            folder.path(),
-            buffers,
-            options.life(),
-            &mut cleanup,
-        )?;
+        let disk = private_disk(options, folder.path())?;
         let group = ControlGroup::named(PREFIX, "memory")?;
         cleanup.group(group.folder())?;
         group.limit_memory(options.limit_bytes())?;
         let (reads, disk_speed) = (None, None);
         let mut bench =
-            MemoryBench { options, launcher, group, reads, disk_speed, setup, folder, cleanup };
+            MemoryBench { options, launcher, group, reads, disk_speed, disk, folder, cleanup };
         if options.requests > 0 {
             bench.slow_down(options.requests)?;
         }
-        if options.backing.is_file() {
-            bench.write_own_file()?;
-        }
+        bench.disk.write(OWN_FILE, &BLOCK, OWN_BYTES / BLOCK.len())?;
+        bench.disk.evict(OWN_FILE)?;
         Ok(bench)
     }
 
     /// Limits the requests to the private disk: all of the group's with a unified hierarchy, else
     /// only its reads, since the kernel's own threads write the data there.
     fn slow_down(&mut self, requests: u32) -> Result<()> {
-        let Some(disk) = &self.setup.disk else { return Ok(()) };
-        let device = device_number(disk)?;
+        let device = device_number(&self.disk)?;
         if self.group.is_unified() {
             let rule = format!("{device} riops={requests} wiops={requests}");
             self.disk_speed = Some(match self.group.set("io.max", &rule) {
@@ -183,16 +156,6 @@ impl<'a> MemoryBench<'a> {
         self.disk_speed = Some(format!("{requests} reads a second, and writes as fast as it can"));
         self.reads = Some(reads);
         Ok(())
-    }
-
-    fn write_own_file(&self) -> Result<()> {
-        match &self.setup.disk {
-            Some(disk) => {
-                disk.write(OWN_FILE, &BLOCK, OWN_BYTES / BLOCK.len())?;
-                disk.evict(OWN_FILE)
-            }
-            None => Ok(()),
-        }
     }
 
     fn measure(&self, children: usize, driver: &mut dyn BenchDriver) -> Result<MeasuredLoad> {
@@ -229,20 +192,14 @@ impl<'a> MemoryBench<'a> {
         Ok(Some(load.process))
     }
 
-    /// Returns the path of a file that backs a buffer, or a word for none.
+    /// Returns the path of a file that backs a buffer.
     fn file(&self, name: &str) -> String {
-        match &self.setup.disk {
-            Some(disk) if self.options.backing.is_file() => {
-                disk.outside(name).display().to_string()
-            }
-            _ => NO_FILE.to_owned(),
-        }
+        self.disk.outside(name).display().to_string()
     }
 
     fn remove_children_files(&self, children: usize) -> Result<()> {
-        let Some(disk) = &self.setup.disk else { return Ok(()) };
         for number in 1..=children {
-            let path = disk.outside(&format!("{CHILDREN_FILES}.{number}"));
+            let path = self.disk.outside(&format!("{CHILDREN_FILES}.{number}"));
             if path.exists() {
                 std::fs::remove_file(&path)
                     .with_context(|| format!("cannot remove {}", path.display()))?;
@@ -262,27 +219,21 @@ impl<'a> MemoryBench<'a> {
     }
 
     fn disk_text(&self) -> String {
-        let Some(disk) = &self.setup.disk else { return "no disk".to_owned() };
         let kept = if self.folder.path().starts_with(MEMORY_FOLDER) {
             "memory"
         } else {
             "a temporary file"
         };
         let speed = self.disk_speed.as_deref().unwrap_or("as fast as it can be");
-        format!("a private disk ({}) with its data in {kept}: {speed}", disk.device())
+        format!("a private disk ({}) with its data in {kept}: {speed}", self.disk.device())
     }
 
     fn conditions(&self) -> MemoryConditions {
         MemoryConditions {
-            backing: self.options.backing,
-            backings: Backing::value_variants()
-                .iter()
-                .map(|backing| backing.availability())
-                .collect(),
             limit_bytes: self.options.limit_bytes(),
             buffer_bytes: OWN_BYTES as u64,
             child_buffer_bytes: CHILD_BYTES as u64,
-            disk: self.setup.disk.as_ref().map(|_| self.disk_text()),
+            disk: self.disk_text(),
         }
     }
 }
@@ -294,6 +245,16 @@ fn load_name(children: usize) -> String {
         1 => "1 child".to_owned(),
         count => format!("{count} children"),
     }
+}
+
+/// Makes a disk with room for all buffers, if its data leave enough memory.
+fn private_disk(options: &Memory, folder: &Path) -> Result<PrivateDisk> {
+    let mib = (options.buffers_bytes() >> 20) as u32 + SPARE_MIB;
+    ensure!(
+        memory_field("MemAvailable") > FREE_MIN + (u64::from(mib) << 20),
+        "less than a gibibyte of memory is free; the private disk needs {mib} MiB of it"
+    );
+    PrivateDisk::sized(folder, Format::Plain, Extent { mib, life: options.life(), taken: true })
 }
 
 /// Makes a folder in memory if possible, else among temporary files.

@@ -8,7 +8,6 @@
 mod parse;
 mod parts;
 mod prose;
-mod raw;
 mod slides;
 
 use parts::SCRIPT_BYTES_MAX;

@@ -10,11 +10,9 @@ mod options;
 pub use options::Scroll;
 
 use crate::arms::{
-    ArmComparison, ArmDetails, ArmScale, ArmTerms, Block, Compared, all_turns, load_words,
-    turns_words,
+    ArmDetails, ArmScale, ArmTerms, Block, Compared, all_turns, load_words, turns_words,
 };
 use crate::driver::{BenchDriver, BenchStage, Habits, QUIET, User};
-use crate::estimate::DurationEstimate;
 use crate::experiment::{Experiment, MeasuredRepeats};
 use crate::files::write;
 use crate::load::LoadKind;
@@ -71,7 +69,9 @@ impl Experiment for Scroll {
 
     fn run(&self, driver: &mut dyn BenchDriver) -> Result<MeasuredRepeats<Self::Figures>> {
         let comparison = self.beside.comparison(driver.programs(), LoadKind::Cpu);
-        driver.line(&format!("{}; {}", turns_words(&comparison), self.estimate(&comparison)));
+        let scrolling = Duration::from_secs_f64(self.bytes as f64 / USUAL_BYTES_PER_S);
+        let usual = comparison.usual_words(QUIET * 2 + scrolling);
+        driver.line(&format!("{}; {usual}", turns_words(&comparison)));
         ensure!((BYTES_MIN..=BYTES_MAX).contains(&self.bytes), "choose a file of 1 KiB to 256 MiB");
         comparison.check()?;
         let mut stage = driver.stage(&Place::X11, self.beside.session(), &PROGRAMS)?;
@@ -84,17 +84,6 @@ impl Experiment for Scroll {
 
     fn files(&self) -> (Option<&Path>, Option<&Path>) {
         self.beside.files.paths()
-    }
-}
-
-impl Scroll {
-    /// Duration of the benchmark; the usual one holds for a terminal of usual speed.
-    fn estimate(&self, comparison: &ArmComparison) -> DurationEstimate {
-        let scrolling = Duration::from_secs_f64(self.bytes as f64 / USUAL_BYTES_PER_S);
-        comparison.estimate(DurationEstimate::new(
-            QUIET * 2 + scrolling,
-            QUIET + SCROLL_MAX + REST_TIMEOUT,
-        ))
     }
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Private display with Xvfb, a window manager and a terminal, which exists as long as the value.
 
-use crate::estimate::DurationEstimate;
 use crate::files::temporary_folder;
 use crate::process::{ProcessGroup, missing, poll_for};
 use crate::units::in_unit;
@@ -76,10 +75,6 @@ struct FocusedProgram {
 }
 
 impl PrivateSession {
-    /// Time for the start of the server, of the window manager and of one program.
-    pub(crate) const ESTIMATE: DurationEstimate =
-        DurationEstimate::new(Duration::from_secs(2), START_TIMEOUT.saturating_mul(3));
-
     /// Starts an X server on a free display number, and a window manager on it.
     ///
     /// Returns when both respond to protocol requests; fails if something is missing, or after a

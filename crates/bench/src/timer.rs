@@ -46,11 +46,6 @@ impl Experiment for Timer {
             (self.options()?, self.mechanisms(), driver.interrupt());
         options.deadlines()?;
         options.policy.check()?;
-        let rates = if self.rates {
-            threads::rates(&options, &mechanisms, &interrupt)?
-        } else {
-            Vec::new()
-        };
         let mut notes = Vec::new();
         let trace = self.start_trace(&options, driver, &mut notes)?;
         let watch = ClockWatch::begin();
@@ -70,7 +65,6 @@ impl Experiment for Timer {
             threads: Vec::new(),
             clocks: clocks(),
             clocks_apart,
-            rates,
             outliers: Vec::new(),
             culprits: Vec::new(),
             notes,

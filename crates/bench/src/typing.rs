@@ -17,7 +17,6 @@ use crate::arms::{
     turns_words,
 };
 use crate::driver::{BenchDriver, BenchStage, Habits, QUIET};
-use crate::estimate::DurationEstimate;
 use crate::experiment::{Experiment, MeasuredRepeats};
 use crate::load::LoadKind;
 use crate::typist::{
@@ -91,9 +90,8 @@ impl Typing {
     /// Describes the expected duration, for output before the start.
     fn plan(&self, comparison: &ArmComparison) -> String {
         let keys = self.keys_per_block(comparison);
-        let typing = QUIET + time_per_block(keys);
-        let estimate = comparison.estimate(DurationEstimate::new(typing, typing + BLOCK_SPARE));
-        format!("{}; {keys} keys each; {estimate}", turns_words(comparison))
+        let usual = comparison.usual_words(QUIET + time_per_block(keys));
+        format!("{}; {keys} keys each; {usual}", turns_words(comparison))
     }
 }
 

@@ -10,17 +10,15 @@ mod options;
 pub use options::Warmstart;
 
 use crate::arms::{
-    Arm, ArmComparison, ArmDetails, ArmScale, ArmTerms, Block, Compared, TurnResults, all_turns,
-    load_words, turns_words,
+    Arm, ArmDetails, ArmScale, ArmTerms, Block, Compared, TurnResults, all_turns, load_words,
+    turns_words,
 };
 use crate::driver::{BenchDriver, BenchStage, Habits, QUIET, User};
-use crate::estimate::DurationEstimate;
 use crate::experiment::{Experiment, MeasuredRepeats};
 use crate::load::LoadKind;
 use crate::screen::Place;
 use crate::typist::{
-    ANSWER_TIMEOUT, ECHO_PROGRAMS, INTERVAL, WORDS_PER_MINUTE, answers, events, letters, open_echo,
-    type_and_look,
+    ECHO_PROGRAMS, INTERVAL, WORDS_PER_MINUTE, answers, events, letters, open_echo, type_and_look,
 };
 use anyhow::{Result, ensure};
 use schemars::JsonSchema;
@@ -78,7 +76,9 @@ impl Experiment for Warmstart {
 
     fn run(&self, driver: &mut dyn BenchDriver) -> Result<MeasuredRepeats<Self::Figures>> {
         let comparison = self.beside.comparison(driver.programs(), LoadKind::Big);
-        driver.line(&format!("{}; {}", turns_words(&comparison), self.estimate(&comparison)));
+        let keys = INTERVAL * (KEYS_BEFORE + 1 + KEYS_AFTER) as u32;
+        let usual = comparison.usual_words(QUIET + self.pause + keys);
+        driver.line(&format!("{}; {usual}", turns_words(&comparison)));
         ensure!(self.pause <= PAUSE_MAX, "choose a pause of an hour at most");
         comparison.check()?;
         let mut stage = driver.stage(&Place::X11, self.beside.session(), &ECHO_PROGRAMS)?;
@@ -97,18 +97,6 @@ impl Experiment for Warmstart {
 
     fn files(&self) -> (Option<&Path>, Option<&Path>) {
         self.beside.files.paths()
-    }
-}
-
-impl Warmstart {
-    /// Duration of everything.
-    fn estimate(&self, comparison: &ArmComparison) -> DurationEstimate {
-        let keys = (KEYS_BEFORE + 1 + KEYS_AFTER) as u32;
-        let still = QUIET + self.pause;
-        comparison.estimate(DurationEstimate::new(
-            still + INTERVAL * keys,
-            still + (INTERVAL + ANSWER_TIMEOUT) * keys,
-        ))
     }
 }
 

@@ -2,7 +2,6 @@
 //! `tipme bench`, and the execution of all measurements of the lab.
 
 mod repeats;
-mod timer;
 
 use crate::arguments::Bench;
 use crate::files::{self, write_json, write_plots};
@@ -20,7 +19,6 @@ use tipme_measure::{Document, SCHEMA};
 
 pub fn run(bench: Bench) -> Result<ExitCode> {
     match bench {
-        Bench::Timer(options) if !options.show.is_empty() => timer::show(&options.show),
         Bench::Timer(options) => measure(&options),
         Bench::Memory(options) => measure(&options),
         Bench::Fork(options) => measure(&options),

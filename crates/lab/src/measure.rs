@@ -5,7 +5,6 @@ mod joining;
 mod judged;
 mod milestones;
 mod result;
-mod spread;
 mod waiting;
 
 use crate::arguments;

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use support::{Ran, lab_with, measured};
 use tempfile::TempDir;
 use tipme_measure::{
     Document, Events, InputClass, MeasuredMachine, NoDetails, Run, SCHEMA, ThresholdProfile,
@@ -48,16 +48,8 @@ fn keep(folder: &TempDir, name: &str, document: &Document<NoDetails>) -> PathBuf
     path
 }
 
-fn compare(arguments: &[&Path]) -> Output {
-    support::lab().arg("compare").args(arguments).output().unwrap()
-}
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
+fn compare(arguments: &[&Path]) -> Ran {
+    Ran::of(lab_with("compare").args(arguments))
 }
 
 #[test]
@@ -65,14 +57,11 @@ fn a_slower_result_is_shown_to_be_so() {
     let folder = TempDir::new().unwrap();
     let quick = keep(&folder, "quick.json", &result("measure", 5, 60));
     let slow = keep(&folder, "slow.json", &result("measure", 5, 120));
-    let output = compare(&[&quick, &slow]);
-    assert!(stdout(&output).contains("p50: B is 60 ms longer than A ("), "{}", stdout(&output));
-    assert!(!stdout(&output).contains("(60 ms to 60 ms)"), "{}", stdout(&output));
-    assert!(stdout(&output).contains("ELR: B is "), "{}", stdout(&output));
-    assert_eq!(output.status.code(), Some(1));
-    let output = compare(&[&slow, &quick]);
-    assert!(stdout(&output).contains("p50: B is 60 ms shorter than A ("), "{}", stdout(&output));
-    assert_eq!(output.status.code(), Some(0));
+    let ran = compare(&[&quick, &slow]).expect(&[1]);
+    ran.expect_text(&["p50: B is 60 ms longer than A (", "ELR: B is "]);
+    assert!(!ran.text.contains("(60 ms to 60 ms)"), "{}", ran.text);
+    let ran = compare(&[&slow, &quick]).expect(&[0]);
+    ran.expect_text(&["p50: B is 60 ms shorter than A ("]);
 }
 
 #[test]
@@ -81,14 +70,10 @@ fn nothing_is_shown_without_reason() {
     let one = keep(&folder, "one.json", &result("measure", 5, 60));
     let same = keep(&folder, "same.json", &result("measure", 5, 60));
     let few = keep(&folder, "few.json", &result("measure", 4, 160));
-    let output = compare(&[&one, &same, &few]);
-    let text = stdout(&output);
-    assert!(text.contains("p50: no significant difference between A and B"), "{text}");
-    assert!(
-        text.contains("A and C not compared: too few repeats, each result needs at least 5"),
-        "{text}"
-    );
-    assert_eq!(output.status.code(), Some(0));
+    compare(&[&one, &same, &few]).expect(&[0]).expect_text(&[
+        "p50: no significant difference between A and B",
+        "A and C not compared: too few repeats, each result needs at least 5",
+    ]);
 }
 
 #[test]
@@ -98,27 +83,17 @@ fn a_folder_holds_repeats() {
         keep(&folder, &format!("quick/{repeat}.json"), &result("timer", 1, 60 + repeat % 2));
         keep(&folder, &format!("slow/{repeat}.json"), &result("timer", 1, 120 + repeat % 2));
     }
-    let output = compare(&[&folder.path().join("quick"), &folder.path().join("slow")]);
-    assert!(stdout(&output).contains("ms longer than A ("), "{}", stdout(&output));
+    let with_quick =
+        |other: &str| compare(&[&folder.path().join("quick"), &folder.path().join(other)]);
+    with_quick("slow").expect_text(&["ms longer than A ("]);
     keep(&folder, "slow/6.json", &result("fork", 1, 120));
-    let output = compare(&[&folder.path().join("quick"), &folder.path().join("slow")]);
-    assert!(
-        stderr(&output).contains("keep results of one kind in a folder"),
-        "{}",
-        stderr(&output)
-    );
+    with_quick("slow").expect_refused(&["keep results of one kind in a folder"]);
     let mut elsewhere = result("timer", 1, 120);
     elsewhere.machine.cpus = 8;
     keep(&folder, "slow/5.json", &elsewhere);
-    let output = compare(&[&folder.path().join("quick"), &folder.path().join("slow")]);
-    assert!(
-        stderr(&output).contains("keep results of one machine in a folder"),
-        "{}",
-        stderr(&output)
-    );
+    with_quick("slow").expect_refused(&["keep results of one machine in a folder"]);
     fs::create_dir(folder.path().join("empty")).unwrap();
-    let output = compare(&[&folder.path().join("quick"), &folder.path().join("empty")]);
-    assert!(stderr(&output).contains("holds no result"), "{}", stderr(&output));
+    with_quick("empty").expect_refused(&["holds no result"]);
 }
 
 #[test]
@@ -126,23 +101,20 @@ fn a_document_and_plots_are_written() {
     let folder = TempDir::new().unwrap();
     let quick = keep(&folder, "quick.json", &result("measure", 5, 60));
     let slow = keep(&folder, "slow.json", &result("measure", 5, 120));
-    let (json, svg) = (folder.path().join("difference.json"), folder.path().join("plots"));
-    compare(&[&quick, &slow, Path::new("--json"), &json, Path::new("--svg"), &svg]);
-    let document: serde_json::Value = serde_json::from_slice(&fs::read(&json).unwrap()).unwrap();
-    support::schema::assert_fits("compare", &document);
-    assert_eq!(
-        (&document["kind"], &document["of"], &document["schema"]),
-        (&"compare".into(), &"measure".into(), &1.into())
-    );
+    let svg = folder.path().join("plots");
+    let mut command = lab_with("compare");
+    command.args([&quick, &slow]).arg("--svg").arg(&svg);
+    let (_, document) = measured("compare", &mut command, &[1]);
+    let known = (&document["kind"], &document["of"], &document["schema"]);
+    assert_eq!(known, (&"compare".into(), &"measure".into(), &1.into()));
     let class = &document["groups"][0]["classes"][0];
     assert_eq!(class["sides"][0]["n"], 300);
     assert_eq!(class["sides"][0]["apdex"]["score"], 1.0);
     assert_eq!(class["differences"][0]["p50_ms"]["statement"], "more");
     assert_eq!(class["differences"][0]["p50_ms"]["difference"], 60.0);
-    let mut plots: Vec<String> = fs::read_dir(&svg)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
+    let plots = fs::read_dir(&svg).unwrap().flatten();
+    let mut plots: Vec<String> =
+        plots.map(|entry| entry.file_name().into_string().unwrap()).collect();
     plots.sort_unstable();
     let expected = [
         "cumulative-latency-by-count",
@@ -182,16 +154,11 @@ fn what_cannot_be_compared_is_refused_by_name() {
         (&missing, "missing.json"),
     ];
     for (path, why) in refusals {
-        let output = compare(&[&good, path]);
-        assert!(stderr(&output).contains(why), "{}: {}", path.display(), stderr(&output));
-        assert_eq!(
-            (output.status.code(), stdout(&output).as_str()),
-            (Some(2), ""),
-            "{}",
-            path.display()
-        );
+        let ran = compare(&[&good, path]);
+        ran.expect_refused(&[why]);
+        assert_eq!(ran.text, "");
     }
-    assert_eq!(compare(&[&good]).status.code(), Some(2));
+    compare(&[&good]).expect_refused(&[]);
 }
 
 #[test]
@@ -202,13 +169,7 @@ fn details_of_a_kind_are_skipped() {
     document["cpus"] = serde_json::json!([{ "stolen_share": 0.25, "gaps": [1, 2, 3] }]);
     let detailed = folder.path().join("detailed.json");
     fs::write(&detailed, document.to_string()).unwrap();
-    let output = compare(&[&plain, &detailed]);
-    assert!(
-        stdout(&output).contains("no significant difference between A and B"),
-        "{}{}",
-        stdout(&output),
-        stderr(&output)
-    );
+    compare(&[&plain, &detailed]).expect_text(&["no significant difference between A and B"]);
 }
 
 #[test]
@@ -216,15 +177,7 @@ fn a_pipe_is_no_result_and_nobody_waits_for_it() {
     let folder = tempfile::tempdir().unwrap();
     let pipe = folder.path().join("pipe");
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).unwrap();
-    for words in [
-        &["compare", "pipe", "pipe"][..],
-        &["measure", "pipe", "--", "true"],
-        &["measure", "/dev/zero", "--", "true"],
-    ] {
-        let mut command = support::lab();
-        let output = command.args(words).current_dir(folder.path()).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(2), "{said}");
-        assert!(said.contains("not a regular file"), "{said}");
+    for words in ["compare pipe pipe", "measure pipe -- true", "measure /dev/zero -- true"] {
+        Ran::of(lab_with(words).current_dir(folder.path())).expect_refused(&["not a regular file"]);
     }
 }

@@ -1,47 +1,37 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The demonstration, as a user runs it. Needs root.
 
+use rustix::process::Signal;
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
 use support::compositor::Compositor;
-use support::{lab, schema};
+use support::family::Program;
+use support::{Ran, lab_with, run, schema};
 use tempfile::TempDir;
 use tipme_bench::ProgressListener;
 use tipme_bench::demo::{self, DemoOptions};
 use tipme_bench::faults::Fault;
 use tipme_bench::interrupt::InterruptFlag;
 use tipme_bench::screen::Place;
+use tipme_bench::until;
 use tipme_bench::worker::WorkerLauncher;
 
 fn assert_named(fault: &str, display: &str) {
     let folder = TempDir::new().unwrap();
-    let mut command = lab();
-    command
-        .args(["demo", "--fault", fault, "--display", display, "--json", "--state-dir"])
-        .arg(folder.path());
-    let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
+    let mut command = lab_with(&format!("demo --fault {fault} --display {display} --json"));
+    let ran = Ran::of(command.arg("--state-dir").arg(folder.path()));
     let outcome: Value =
-        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
-    assert!(output.status.success(), "{}\n{}", outcome["why"], outcome["verdict"]);
+        serde_json::from_str(&ran.text).unwrap_or_else(|error| panic!("{error}: {}", ran.said));
+    assert_eq!(ran.code, Some(0), "{}\n{}", outcome["why"], outcome["verdict"]);
     schema::assert_fits("demo", &outcome);
-    assert_eq!(
-        (&outcome["schema"], &outcome["fault"], &outcome["ok"]),
-        (&1.into(), &fault.into(), &true.into())
-    );
+    let known = (&outcome["schema"], &outcome["fault"], &outcome["ok"]);
+    assert_eq!(known, (&1.into(), &fault.into(), &true.into()));
     let injected = &outcome["injected"];
-    assert!(
-        injected["pids"]
-            .as_array()
-            .unwrap()
-            .contains(&outcome["verdict"]["findings"][0]["culprit"]["pid"])
-    );
+    let culprit = &outcome["verdict"]["findings"][0]["culprit"];
+    assert!(injected["pids"].as_array().unwrap().contains(&culprit["pid"]), "{culprit}");
     assert!(injected["fault_ms_max"].as_f64() > injected["calm_ms_max"].as_f64(), "{injected}");
     assert!(Path::new(outcome["incident"].as_str().unwrap()).starts_with(folder.path()));
-    assert!(said.contains("demo: calm typing 1/8 s\n"), "{said}");
+    assert!(ran.said.contains("demo: calm typing 1/8 s\n"), "{}", ran.said);
 }
 
 #[test]
@@ -83,12 +73,11 @@ fn a_held_lock_is_named_on_a_compositor_of_somebody() {
 
 #[test]
 fn a_compositor_that_does_not_run_is_an_error() {
-    let output = lab().args(["demo", "--display", "wayland-4711"]).output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{said}");
+    let ran = run("demo --display wayland-4711");
+    assert_eq!(ran.code, Some(2), "{ran:#?}");
     let error = "tipme: wayland-4711: no compositor with this name is running; \
                  tipme status lists those that are\n";
-    assert!(said.ends_with(error), "{said}");
+    assert!(ran.said.ends_with(error), "{ran:#?}");
 }
 
 struct Quiet;
@@ -122,19 +111,12 @@ fn assert_calm(place: Place) {
 }
 
 /// Starts a demonstration with temporary files in `folder`, and waits until the fault begins.
-///
-/// The error output must stay open for as long as the child runs.
-fn start_io_demo(folder: &Path, display: &str) -> (Child, impl Iterator<Item = String>) {
-    let mut command = lab();
-    command
-        .args(["demo", "--fault", "io", "--display", display, "--state-dir"])
-        .arg(folder.join("state"));
-    command.env("TMPDIR", folder);
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
-    let begun = lines.any(|line| line.starts_with("demo: the fault begins"));
-    assert!(begun, "the demonstration ended early");
-    (child, lines)
+fn start_io_demo(folder: &Path, display: &str) -> Program {
+    let mut command = lab_with(&format!("demo --fault io --display {display} --state-dir"));
+    command.arg(folder.join("state")).env("TMPDIR", folder);
+    let mut program = Program::start(command);
+    program.wait_for("demo: the fault begins");
+    program
 }
 
 /// Returns the processes of a demonstration with this folder.
@@ -147,15 +129,7 @@ fn processes(folder: &Path) -> Vec<String> {
         path != Path::new(&own)
             && texts.iter().flatten().any(|text| String::from_utf8_lossy(text).contains(name))
     });
-    users
-        .map(|path| {
-            format!(
-                "{} {}",
-                path.display(),
-                std::fs::read_to_string(path.join("comm")).unwrap_or_default()
-            )
-        })
-        .collect()
+    users.map(|path| path.display().to_string()).collect()
 }
 
 /// Returns loop devices with a backing file in this folder.
@@ -166,20 +140,9 @@ fn loop_devices(folder: &Path) -> Vec<String> {
     files.filter(|file| file.contains(folder.to_str().unwrap())).collect()
 }
 
-fn assert_gone(folder: &Path) {
-    let deadline = Instant::now() + Duration::from_secs(10);
-    loop {
-        let left = [processes(folder), loop_devices(folder)].concat();
-        if left.is_empty() {
-            return;
-        }
-        assert!(Instant::now() < deadline, "{left:?}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
-
-fn signal(child: &Child, signal: rustix::process::Signal) {
-    rustix::process::kill_process(rustix::process::Pid::from_child(child), signal).unwrap();
+fn expect_nothing_of(folder: &Path) {
+    until("the end of all processes", || processes(folder).is_empty());
+    until("the end of all loop devices", || loop_devices(folder).is_empty());
 }
 
 #[test]
@@ -194,17 +157,13 @@ fn an_interrupt_leaves_nothing_behind_under_wayland() {
 
 fn assert_interrupted(display: &str) {
     let folder = TempDir::new().unwrap();
-    let (mut child, _lines) = start_io_demo(folder.path(), display);
+    let mut program = start_io_demo(folder.path(), display);
     assert!(processes(folder.path()).len() >= 8, "{:?}", processes(folder.path()));
-    signal(&child, rustix::process::Signal::INT);
-    assert_eq!(child.wait().unwrap().code(), Some(2));
-    assert_gone(folder.path());
-    let left: Vec<_> = std::fs::read_dir(folder.path())
-        .unwrap()
-        .flatten()
-        .map(|entry| entry.file_name())
-        .collect();
-    assert_eq!(left, ["state"]);
+    program.signal(Signal::INT);
+    assert_eq!(program.wait().code(), Some(2));
+    expect_nothing_of(folder.path());
+    let left = std::fs::read_dir(folder.path()).unwrap().flatten();
+    assert_eq!(left.map(|entry| entry.file_name()).collect::<Vec<_>>(), ["state"]);
 }
 
 #[test]
@@ -219,8 +178,8 @@ fn even_a_killed_demonstration_leaves_no_process_under_wayland() {
 
 fn assert_killed(display: &str) {
     let folder = TempDir::new().unwrap();
-    let (mut child, _lines) = start_io_demo(folder.path(), display);
-    signal(&child, rustix::process::Signal::KILL);
-    child.wait().unwrap();
-    assert_gone(folder.path());
+    let mut program = start_io_demo(folder.path(), display);
+    program.signal(Signal::KILL);
+    program.wait();
+    expect_nothing_of(folder.path());
 }

@@ -1,34 +1,25 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The idle loop as a user runs it, as root and as another user. Needs root.
 
-use rustix::process::{Pid, Signal, kill_process};
-use std::io::{BufRead, BufReader};
+use rustix::process::Signal;
+use serde_json::Value;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
-use std::time::Duration;
-use support::family::for_everybody;
-use support::lab;
+use support::family::{Program, expect_gone};
+use support::{Ran, as_nobody, lab_with, measured, run};
 use tempfile::TempDir;
+use tipme_bench::until;
 use tipme_measure::Document;
 use tipme_measure::idle::{HolderKind, IdleDetails};
 
-/// The user without privileges.
-const NOBODY: u32 = 65_534;
-
-fn run(arguments: &[&str]) -> Output {
-    lab().arg("idle").args(arguments).output().unwrap()
+/// Measures, and reads the written document.
+fn idle(words: &str, codes: &[i32]) -> (Ran, Document<IdleDetails>) {
+    let (ran, document) = measured("idle", &mut lab_with(&format!("idle {words}")), codes);
+    (ran, read(document))
 }
 
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn document(path: &Path) -> Document<IdleDetails> {
-    let text = std::fs::read(path).unwrap();
-    support::schema::assert_fits("idle", &serde_json::from_slice(&text).unwrap());
-    let document: Document<IdleDetails> = serde_json::from_slice(&text).unwrap();
+fn read(document: Value) -> Document<IdleDetails> {
+    let document: Document<IdleDetails> = serde_json::from_value(document).unwrap();
     assert_eq!((document.schema, document.kind.as_str()), (1, "idle"));
     document
 }
@@ -54,19 +45,10 @@ fn sums_are_exact(document: &Document<IdleDetails>) {
 
 #[test]
 fn with_root_all_time_has_a_holder() {
-    let folder = TempDir::new().unwrap();
-    let json = folder.path().join("idle.json");
-    let plots = folder.path().join("plots");
-    let arguments =
-        ["-d", "1500ms", "--json", json.to_str().unwrap(), "--svg", plots.to_str().unwrap()];
-    let output = run(&arguments);
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));
-    assert!(
-        text.contains("of the stolen time has a name") && text.contains("deep idle states"),
-        "{text}"
-    );
-    let document = document(&json);
+    let plots = TempDir::new().unwrap();
+    let words = format!("-d 1500ms --svg {}", plots.path().display());
+    let (ran, document) = idle(&words, &[0, 1]);
+    ran.expect_text(&["of the stolen time has a name", "deep idle states"]);
     sums_are_exact(&document);
     let details = &document.details;
     let named = details.named.unwrap();
@@ -78,7 +60,7 @@ fn with_root_all_time_has_a_holder() {
     let held: f64 = details.residents.iter().map(|one| one.total_ms).sum();
     let stolen: u64 = document.runs.iter().flat_map(|run| &run.classes[0].latencies_ns).sum();
     assert!((held - stolen as f64 / 1e6).abs() < 0.001, "{held} ms of {stolen} ns");
-    assert!(details.residents.iter().any(|one| one.kind == HolderKind::Recorder), "{text}");
+    assert!(details.residents.iter().any(|one| one.kind == HolderKind::Recorder), "{ran:#?}");
     let threads = [HolderKind::Thread, HolderKind::Recorder, HolderKind::Unexplained];
     let others: f64 = details
         .residents
@@ -91,79 +73,57 @@ fn with_root_all_time_has_a_holder() {
         .map(|(cpu, run)| cpu.charged_points.unwrap() / 100.0 * run.duration_ns as f64 / 1e6)
         .sum();
     assert!((charged - others).abs() < 0.001, "{charged} of {others} ms");
-    let drawn = std::fs::read_dir(&plots).unwrap().count();
+    let drawn = std::fs::read_dir(plots.path()).unwrap().count();
     assert_eq!(drawn, 2 * details.cpus.len() + 1);
 }
 
 #[test]
 fn an_ordinary_user_can_measure() {
-    let (folder, program) = for_everybody(&["tipme-lab", "tipme"]);
-    let results = folder.path().join("results");
-    std::fs::create_dir(&results).unwrap();
-    std::fs::set_permissions(&results, std::fs::Permissions::from_mode(0o777)).unwrap();
-    let json = results.join("idle.json");
-    let mut command = Command::new(program);
-    command
-        .args(["idle", "-d", "500ms", "--json"])
-        .arg(&json)
-        .uid(NOBODY)
-        .gid(NOBODY)
-        .current_dir(&results);
-    let output = command.output().unwrap();
-    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));
-    assert!(String::from_utf8_lossy(&output.stdout).contains("only root may record"));
-    let document = document(&json);
+    let results = support::open_folder();
+    std::fs::set_permissions(results.path(), PermissionsExt::from_mode(0o777)).unwrap();
+    let json = results.path().join("idle.json");
+    let (_folder, mut command) = as_nobody("idle -d 500ms --json");
+    let ran = Ran::of(command.arg(&json).current_dir(&results)).expect(&[0, 1]);
+    ran.expect_text(&["only root may record"]);
+    let document = serde_json::from_slice(&std::fs::read(&json).unwrap()).unwrap();
+    support::schema::assert_fits("idle", &document);
+    let document = read(document);
     sums_are_exact(&document);
     assert_eq!((document.details.named, document.details.method.as_str()), (None, "gaps"));
 }
 
 #[test]
 fn the_classic_loop_reports_its_drift() {
-    let folder = TempDir::new().unwrap();
-    let json = folder.path().join("idle.json");
-    let output =
-        run(&["--classic", "-d", "500ms", "--cpus", "0", "--json", json.to_str().unwrap()]);
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-    assert!(String::from_utf8_lossy(&output.stdout).contains("at the end: drift "));
-    let details = document(&json).details;
-    assert_eq!(
-        (details.method.as_str(), details.cpus.len(), details.gap_min_ns),
-        ("classic", 1, None)
-    );
-    assert!(details.cpus[0].clock.classic.unwrap().iterations > 0);
+    let (ran, document) = idle("--classic -d 500ms --cpus 0", &[0]);
+    ran.expect_text(&["at the end: drift "]);
+    let details = document.details;
+    let known = (details.method.as_str(), details.cpus.len(), details.gap_min_ns);
+    assert_eq!(known, ("classic", 1, None));
+    assert!(details.cpus[0].classic.unwrap().iterations > 0);
 }
 
 #[test]
 fn known_work_is_watched() {
-    let folder = TempDir::new().unwrap();
-    let json = folder.path().join("idle.json");
-    let output = run(&["--validate", "--no-trace", "--json", json.to_str().unwrap()]);
-    assert!(matches!(output.status.code(), Some(0..=2)), "{}", said(&output));
-    let document = document(&json);
+    let (ran, document) = idle("--validate --no-trace", &[0, 1, 2]);
     let validation = document.details.validation.unwrap();
     let trials: Vec<(&str, usize)> =
         validation.trials.iter().map(|one| (one.method.as_str(), one.errors.n)).collect();
     assert_eq!(trials, [("gaps", 240), ("classic", 240)]);
-    assert!(
-        validation
-            .trials
-            .iter()
-            .all(|one| one.injected_ms_min >= 0.05 && one.injected_ms_max > 5.0)
-    );
-    assert!(
-        validation.echoes.iter().all(|one| one.n == 100 && one.conventional_ms >= 5.0),
-        "{:?}",
-        validation.echoes
-    );
+    for one in &validation.trials {
+        assert!(one.injected_ms_min >= 0.05 && one.injected_ms_max > 5.0, "{one:?}");
+        assert!(one.taken.is_some(), "{one:?}");
+    }
+    for one in &validation.echoes {
+        assert!(one.n == 100 && one.conventional_ms >= 5.0, "{one:?}");
+    }
     assert!(validation.echoes[0].missed_us > 0.0, "{:?}", validation.echoes);
     let loaded =
         validation.checks.iter().find(|one| one.method == "gaps" && one.load == "loaded").unwrap();
     assert!(loaded.stolen_share > 0.9, "{loaded:?}");
-    assert!(validation.trials.iter().all(|one| one.taken.is_some()), "{:?}", validation.trials);
     // Beside other work the verb gives no verdict, and reports that.
     let code = if validation.is_disturbed() { 2 } else { i32::from(!validation.is_good()) };
-    let word = String::from_utf8_lossy(&output.stdout).contains("Not judged: others had");
-    assert_eq!((output.status.code(), word), (Some(code), code == 2), "{:?}", validation.trials);
+    let word = ran.text.contains("Not judged: others had");
+    assert_eq!((ran.code, word), (Some(code), code == 2), "{:?}", validation.trials);
 }
 
 /// Returns the processes with a command line that names the folder.
@@ -179,40 +139,30 @@ fn processes_of(folder: &Path) -> Vec<String> {
 #[test]
 fn ctrl_c_leaves_nothing_behind() {
     let folder = TempDir::new().unwrap();
-    let mut command = lab();
-    command
-        .args(["idle", "-d", "1h"])
-        .env("TMPDIR", folder.path())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    // Its command line names its output folder.
-    let waits = (0..3_000).take_while(|_| processes_of(folder.path()).is_empty());
-    waits.for_each(|_| std::thread::sleep(Duration::from_millis(10)));
-    assert_eq!(processes_of(folder.path()).len(), 1, "the recorder was started");
-    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(2));
-    assert!(line.contains("interrupted"), "{line}");
+    let mut command = lab_with("idle -d 1h");
+    command.env("TMPDIR", folder.path());
+    let mut program = Program::start(command);
+    // The recorder's command line names its output folder.
+    until("the recorder", || !processes_of(folder.path()).is_empty());
+    assert_eq!(processes_of(folder.path()).len(), 1);
+    let members = program.descendants();
+    program.signal(Signal::INT);
+    assert_eq!(program.wait().code(), Some(2));
+    assert!(program.said()[0].contains("interrupted"), "{:?}", program.said());
+    expect_gone(&members);
     assert_eq!(processes_of(folder.path()), Vec::<String>::new());
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
 #[test]
 fn an_impossible_measurement_is_refused() {
-    for (arguments, expected) in [
-        (&["--cpus", "8191"][..], "this process may not use CPU 8191; it may use 0"),
-        (&["--cpus", "zero"], "\"zero\" is not a CPU"),
-        (&["-d", "1ms", "--resolution", "2ms"], "the resolution must be above"),
-        (
-            &["-d", "100ms", "--no-trace", "--json", "/nonexistent/idle.json"],
-            "cannot write /nonexistent/idle.json",
-        ),
-        (&["--validate", "--classic"], "cannot be used with"),
+    for (words, expected) in [
+        ("--cpus 8191", "this process may not use CPU 8191; it may use 0"),
+        ("--cpus zero", "\"zero\" is not a CPU"),
+        ("-d 1ms --resolution 2ms", "the resolution must be above"),
+        ("-d 100ms --no-trace --json /nonexistent/i.json", "cannot write /nonexistent/i.json"),
+        ("--validate --classic", "cannot be used with"),
     ] {
-        let output = run(arguments);
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
-        assert!(said(&output).contains(expected), "{arguments:?}: {}", said(&output));
+        run(&format!("idle {words}")).expect_refused(&[expected]);
     }
 }

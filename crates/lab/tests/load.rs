@@ -3,25 +3,13 @@
 
 use rustix::process::Signal;
 use serde_json::Value;
-use std::os::unix::process::CommandExt;
-use std::process::{Command, Output};
-use support::family::{Program, expect_gone, for_everybody};
-use support::{lab, number};
+use support::family::{Program, expect_gone};
+use support::{Ran, as_nobody, expect_ended, kill_one, lab_with, number, run};
 use tempfile::TempDir;
 use tipme_bench::until;
 
-fn load(arguments: &[&str]) -> Output {
-    lab().arg("load").args(arguments).output().unwrap()
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-fn document(arguments: &[&str]) -> Value {
-    let output = load(arguments);
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
-    serde_json::from_slice(&output.stdout).unwrap()
+fn document(words: &str) -> Value {
+    serde_json::from_str(&run(&format!("load {words} --json")).expect(&[0]).text).unwrap()
 }
 
 /// Returns the session of each working process of the load.
@@ -38,13 +26,13 @@ fn workers(program: &Program, name: &str) -> Vec<String> {
 #[test]
 fn each_type_does_what_it_is_named_for() {
     let folder = TempDir::new().unwrap();
-    let path = folder.path().to_str().unwrap();
-    for kind in [&["cpu"][..], &["forks"], &["big"], &["stream"], &["stream", "--folder", path]] {
-        let more = ["--level", "3", "-d", "3s", "--memory", "24M", "--json"];
-        let done = document(&[kind, &more].concat());
+    let written = format!("stream --folder {}", folder.path().display());
+    for words in ["cpu", "forks", "big", "stream", &written] {
+        let kind = words.split(' ').next().unwrap();
+        let done = document(&format!("{words} --level 3 -d 3s --memory 24M"));
         support::schema::assert_fits("load", &done);
         assert_eq!(done["casualties"], 0, "{done:#}");
-        assert_eq!((&done["load"], &done["level"]), (&kind[0].into(), &3.into()));
+        assert_eq!((&done["load"], &done["level"]), (&kind.into(), &3.into()));
         let runnable = number(&done, "runnable_mean");
         assert!(runnable > 0.3 && runnable < 4.5, "{done:#}");
         assert!(number(&done, "rounds") > 0.0 && number(&done, "cpu_s") > 0.0, "{done:#}");
@@ -52,43 +40,25 @@ fn each_type_does_what_it_is_named_for() {
         assert!(number(&done, "memory_bytes") <= f64::from(24 << 20), "{done:#}");
         let (pages, demand) = (number(&done, "pages_per_ms"), number(&done, "demand_pages_per_ms"));
         assert!(pages > 0.0 && pages < 2.0 * demand, "{done:#}");
-        assert_eq!(number(&done, "births") > 0.0, kind[0] == "forks", "{done:#}");
+        assert_eq!(number(&done, "births") > 0.0, kind == "forks", "{done:#}");
     }
-    assert_eq!(
-        std::fs::read_dir(folder.path()).unwrap().count(),
-        0,
-        "files of a stream have no names"
-    );
+    let left = std::fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(left, 0, "files of a stream have no names");
 }
 
 #[test]
 fn demand_and_reuse_can_be_chosen() {
-    let done = document(&[
-        "cpu", "--level", "1", "-d", "1s", "--demand", "30", "--reuse", "0.5", "--json",
-    ]);
+    let done = document("cpu --level 1 -d 1s --demand 30 --reuse 0.5");
     assert_eq!((&done["demand_pages_per_ms"], &done["reuse"]), (&30.into(), &0.5.into()));
-    assert_eq!(
-        done["pages"].as_u64().unwrap() % 30,
-        0,
-        "every round touches as many pages as were asked for"
-    );
+    let rest = done["pages"].as_u64().unwrap() % 30;
+    assert_eq!(rest, 0, "every round touches as many pages as were asked for");
 }
 
 #[test]
 fn processes_are_in_the_sessions_that_were_asked_for() {
     for sessions in [0, 1, 2] {
-        let mut command = lab();
-        command.args([
-            "load",
-            "cpu",
-            "--level",
-            "4",
-            "-d",
-            "100s",
-            "--sessions",
-            &sessions.to_string(),
-        ]);
-        let mut program = Program::start(command);
+        let words = format!("load cpu --level 4 -d 100s --sessions {sessions}");
+        let mut program = Program::start(lab_with(&words));
         program.wait_for("running");
         until("four processes", || workers(&program, "load-cpu").len() == 4);
         let mut found = workers(&program, "load-cpu");
@@ -109,29 +79,13 @@ fn processes_are_in_the_sessions_that_were_asked_for() {
 fn processes_that_end_early_are_counted() {
     let folder = TempDir::new().unwrap();
     let result = folder.path().join("result.json");
-    for (sessions, kind) in [("0", "cpu"), ("2", "big")] {
-        let mut command = lab();
-        command.args([
-            "load",
-            kind,
-            "--level",
-            "3",
-            "-d",
-            "300s",
-            "--memory",
-            "12M",
-            "--json",
-            "--sessions",
-            sessions,
-        ]);
-        let mut program = Program::start_into(command, std::fs::File::create(&result).unwrap());
+    for (sessions, kind) in [(0, "cpu"), (2, "big")] {
+        let words =
+            format!("load {kind} --level 3 -d 300s --memory 12M --json --sessions {sessions}");
+        let output = std::fs::File::create(&result).unwrap();
+        let mut program = Program::start_into(lab_with(&words), output);
         program.wait_for("running");
-        let victim = support::family::until_named(&program, &format!("load-{kind}"), 3);
-        rustix::process::kill_process(
-            rustix::process::Pid::from_raw(victim as i32).unwrap(),
-            Signal::KILL,
-        )
-        .unwrap();
+        kill_one(&program, &format!("load-{kind}"), 3);
         program.wait_for("1 processes ended early");
         program.signal(Signal::TERM);
         assert_eq!(program.wait().code(), Some(0), "{:?}", program.said());
@@ -142,81 +96,41 @@ fn processes_that_end_early_are_counted() {
 
 #[test]
 fn where_all_have_ended_the_load_has() {
-    let mut command = lab();
-    command.args(["load", "cpu", "--level", "2", "-d", "300s"]);
-    let mut program = Program::start(command);
+    let mut program = Program::start(lab_with("load cpu --level 2 -d 300s"));
     program.wait_for("running");
-    for left in [2, 1] {
-        let victim = support::family::until_named(&program, "load-cpu", left);
-        rustix::process::kill_process(
-            rustix::process::Pid::from_raw(victim as i32).unwrap(),
-            Signal::KILL,
-        )
-        .unwrap();
-    }
+    [2, 1].into_iter().for_each(|left| kill_one(&program, "load-cpu", left));
     assert_eq!(program.wait().code(), Some(2), "{:?}", program.said());
-    assert!(
-        program.said().join("\n").contains("2 processes of the load ended early (2 run at a time)"),
-        "{:?}",
-        program.said()
-    );
+    let said = program.said().join("\n");
+    assert!(said.contains("2 processes of the load ended early (2 run at a time)"), "{said}");
 }
 
 #[test]
 fn no_process_outlives_ctrl_c_or_a_kill() {
     for (signal, code, kind) in [(Signal::INT, Some(0), "forks"), (Signal::KILL, None, "big")] {
-        let mut command = lab();
-        command.args(["load", kind, "--level", "4", "-d", "100s", "--memory", "16M"]);
-        let mut program = Program::start(command);
-        program.wait_for("running");
-        let members = program.descendants();
-        assert!(
-            members.len() >= 6,
-            "the first one, the session's, and those that work: {members:?}"
-        );
-        program.signal(signal);
-        assert_eq!(program.wait().code(), code, "{:?}", program.said());
-        expect_gone(&members);
+        let words = format!("load {kind} --level 4 -d 100s --memory 16M");
+        // The first one, the session's, and those that work.
+        expect_ended(&words, "running", 6, (signal, code));
     }
 }
 
 #[test]
 fn another_user_may_as_well() {
-    let (_folder, path) = for_everybody(&["tipme-lab", "tipme"]);
-    let output = Command::new(path)
-        .args(["load", "cpu", "--level", "2", "-d", "1s"])
-        .uid(65_534)
-        .gid(65_534)
-        .output();
-    let output = output.unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success() && text.contains("runnable") && text.contains("2 aimed at"),
-        "{}",
-        said(&output)
-    );
+    let (_folder, mut command) = as_nobody("load cpu --level 2 -d 1s");
+    Ran::of(&mut command).expect(&[0]).expect_text(&["runnable", "2 aimed at"]);
 }
 
 #[test]
 fn what_makes_no_sense_is_refused() {
-    let cut = load(&["cpu", "--demand", "500"]);
-    assert_eq!(
-        (cut.status.code(), said(&cut).contains("choose less with --demand")),
-        (Some(2), true)
-    );
-    let folder = load(&["cpu", "--folder", "/tmp"]);
-    assert_eq!(
-        (folder.status.code(), said(&folder).contains("only the load \"stream\"")),
-        (Some(2), true)
-    );
-    for wrong in [
-        &["--level", "0"][..],
-        &["--level", "65"],
-        &["--reuse", "2"],
-        &["--demand", "0"],
-        &["-d", "10"],
+    for (wrong, why) in [
+        ("cpu --demand 500", "choose less with --demand"),
+        ("cpu --folder /tmp", "only the load \"stream\""),
+        ("cpu --level 0", "--level"),
+        ("cpu --level 65", "--level"),
+        ("cpu --reuse 2", "--reuse"),
+        ("cpu --demand 0", "--demand"),
+        ("cpu -d 10", "--duration"),
+        ("tape", "tape"),
     ] {
-        assert_eq!(load(&[&["cpu"], wrong].concat()).status.code(), Some(2), "{wrong:?}");
+        run(&format!("load {wrong}")).expect_refused(&[why]);
     }
-    assert_eq!(load(&["tape"]).status.code(), Some(2));
 }

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Plays scripts on real applications. Needs root.
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Output, Stdio};
-use std::time::{Duration, Instant};
-use support::{lab, number};
+use support::family::Program;
+use support::{Ran, lab_with, number, run};
 use tempfile::TempDir;
+use tipme_bench::until;
 
 /// Five letters, two keys without an answer from a terminal, and a line end.
 const TINY: &str = "about = \"a test\"\nwords_per_minute = 200\n[[step]]\ntype = \"hello\"\n\
@@ -26,21 +25,20 @@ fn folder(script: &str) -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-fn measure(script: &str, arguments: &[&str]) -> (TempDir, Output) {
+fn measure(script: &str, arguments: &[&str]) -> (TempDir, Ran) {
     let (folder, path) = folder(script);
-    let mut command = lab();
-    command
-        .arg("measure")
-        .arg(path)
-        .args(arguments)
-        .env("TMPDIR", folder.path())
-        .current_dir(folder.path());
-    let output = command.output().unwrap();
-    (folder, output)
+    let mut command = lab_with("measure");
+    command.arg(path).args(arguments).env("TMPDIR", folder.path()).current_dir(folder.path());
+    let ran = Ran::of(&mut command);
+    (folder, ran)
 }
 
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout)
+/// Reads the document of a measurement.
+fn result(folder: &TempDir) -> Value {
+    let text = std::fs::read(folder.path().join("result.json")).unwrap();
+    let result = serde_json::from_slice(&text).unwrap();
+    support::schema::assert_fits("measure", &result);
+    result
 }
 
 /// Returns the processes with this folder as their temporary folder.
@@ -56,11 +54,7 @@ fn processes(folder: &Path) -> Vec<String> {
 
 /// Asserts that only files of the test remain.
 fn assert_clean(folder: &Path, kept: &[&str]) {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    while !processes(folder).is_empty() {
-        assert!(Instant::now() < deadline, "left behind: {:?}", processes(folder));
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    until("the end of all processes", || processes(folder).is_empty());
     let names = std::fs::read_dir(folder)
         .unwrap()
         .flatten()
@@ -75,11 +69,9 @@ const FOOT: [&str; 5] = ["--", "foot", "-c", "/dev/null", "cat"];
 /// Runs the tiny script in a terminal, and checks that each input is accounted for.
 fn assert_accounted(terminal: &[&str], arguments: &[&str], repeats: u64) -> Value {
     let words = [&["--json", "result.json", "--svg", "plots"], arguments, terminal].concat();
-    let (folder, output) = measure(TINY, &words);
-    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));
-    let text = std::fs::read(folder.path().join("result.json")).unwrap();
-    let result: Value = serde_json::from_slice(&text).unwrap();
-    support::schema::assert_fits("measure", &result);
+    let (folder, ran) = measure(TINY, &words);
+    ran.expect(&[0, 1]).expect_text(&["cumulative latency by repeat"]);
+    let result = result(&folder);
     let outcomes = ["answered", "open", "silent", "lost"];
     let counts = outcomes.map(|outcome| number(&result, outcome));
     assert_eq!(number(&result, "scripted"), (repeats * (TINY_INPUTS + 1)) as f64);
@@ -98,7 +90,6 @@ fn assert_accounted(terminal: &[&str], arguments: &[&str], repeats: u64) -> Valu
         columns.map(|class| class["latencies_ns"].as_array().unwrap().len()).sum();
     assert_eq!(latencies as f64, counts[0] + counts[1]);
     assert_eq!(std::fs::read_dir(folder.path().join("plots")).unwrap().count(), 6);
-    assert!(said(&output).contains("cumulative latency by repeat"), "{}", said(&output));
     assert_clean(folder.path(), &["task.toml", "result.json", "plots"]);
     result
 }
@@ -160,11 +151,9 @@ fn each(rows: &[Value], label: &str, counter: &str) -> f64 {
 fn what_each_operation_uses_is_counted_as_it_is() {
     let words =
         ["--repeat", "1", "--json", "result.json", "--", "xterm", "-e", "python3", "-c", TASKS];
-    let (folder, output) = measure(&tasks(), &words);
-    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", said(&output));
-    let text = std::fs::read(folder.path().join("result.json")).unwrap();
-    let result: Value = serde_json::from_slice(&text).unwrap();
-    support::schema::assert_fits("measure", &result);
+    let (folder, ran) = measure(&tasks(), &words);
+    ran.expect(&[0, 1]);
+    let result = result(&folder);
     let rows = result["counters"].as_array().unwrap();
     let costs = [("pages", "page_faults"), ("waits", "context_switches"), ("computes", "cpu_ms")]
         .map(|(label, counter)| more(rows, label, counter));
@@ -193,14 +182,9 @@ fn a_compositor_that_runs_is_measured_too() {
     let socket =
         socket.join(tipme_bench::screen::TerminalScreen::name(&compositor)).display().to_string();
     assert_tapped(&assert_accounted(&FOOT, &["--repeat", "2", "--display", &socket], 2));
-    let (_folder, output) =
+    let (_folder, ran) =
         measure(TINY, &[&["--no-trace", "--display", &socket], &FOOT[..]].concat());
-    assert_eq!(output.status.code(), Some(2));
-    assert!(
-        said(&output).contains("only a recorder knows the keyboard focus"),
-        "{}",
-        said(&output)
-    );
+    ran.expect_refused(&["only a recorder knows the keyboard focus"]);
 }
 
 fn assert_tapped(result: &Value) {
@@ -245,89 +229,66 @@ fn without_tracing_every_join_is_a_guess() {
 
 #[test]
 fn scripts_that_come_along_are_listed() {
-    let output = lab().args(["measure", "--list"]).output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success() && text.starts_with("editor "), "{text}");
-    assert!(
-        ["terminal", "writer", "browser"].iter().all(|name| text.contains(&format!("\n{name} "))),
-        "{text}"
-    );
+    let ran = run("measure --list").expect(&[0]);
+    assert!(ran.text.starts_with("editor "), "{ran:#?}");
+    ran.expect_text(&["\nterminal ", "\nwriter ", "\nbrowser "]);
 }
 
 #[test]
 fn a_wrong_script_is_refused_before_anything_is_started() {
-    let (_folder, output) = measure("[[step]]\nkey = \"nokey\"\n", &["--", "xterm"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(
-        said(&output).contains("script task, line 2: \"nokey\" is not a key; write it like"),
-        "{}",
-        said(&output)
-    );
-    let (_folder, output) = measure("[[step]]\nkey = \"a\"\n", &[]);
-    assert!(said(&output).contains("names no application; put one behind --"), "{}", said(&output));
-    let (_folder, output) = measure("[[step]]\nkey = \"a\"\n", &["--", "no-such-program"]);
-    assert!(said(&output).contains("not installed: no-such-program"), "{}", said(&output));
+    let key = "[[step]]\nkey = \"a\"\n";
+    let wrong = "script task, line 2: \"nokey\" is not a key; write it like";
+    for (script, application, why) in [
+        ("[[step]]\nkey = \"nokey\"\n", &["--", "xterm"][..], wrong),
+        (key, &[], "names no application; put one behind --"),
+        (key, &["--", "no-such-program"], "not installed: no-such-program"),
+    ] {
+        measure(script, application).1.expect_refused(&[why]);
+    }
+}
+
+/// Asserts that an application without tracing is given up, and that nothing is left of it.
+#[track_caller]
+fn assert_given_up(script: &str, application: &[&str], why: &[&str]) {
+    let (folder, ran) =
+        measure(script, &[&["--no-trace", "--repeat", "1", "--"], application].concat());
+    ran.expect_refused(why);
+    assert_clean(folder.path(), &["task.toml"]);
 }
 
 #[test]
 fn an_application_without_a_window_is_given_up() {
     let script = format!("start_within_s = 2\n{TINY}");
-    let (folder, output) = measure(&script, &["--no-trace", "--", "sleep", "600"]);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(
-        said(&output).contains("showed no window with the keyboard focus within 2 s"),
-        "{}",
-        said(&output)
-    );
-    assert_clean(folder.path(), &["task.toml"]);
+    let why = "showed no window with the keyboard focus within 2 s";
+    assert_given_up(&script, &["sleep", "600"], &[why]);
 }
 
 #[test]
 fn an_application_that_cannot_start_is_quoted() {
-    let (folder, output) =
-        measure(TINY, &["--no-trace", "--", "sh", "-c", "echo no such thing >&2; exit 3"]);
-    assert_eq!(output.status.code(), Some(2));
-    let said = said(&output);
-    assert!(
-        said.contains("ended before it had a window")
-            && said.contains("exit status: 3; it said: no such thing"),
-        "{said}"
-    );
-    assert_clean(folder.path(), &["task.toml"]);
+    let why = ["ended before it had a window", "exit status: 3; it said: no such thing"];
+    assert_given_up(TINY, &["sh", "-c", "echo no such thing >&2; exit 3"], &why);
 }
 
 #[test]
 fn an_application_that_dies_is_reported_with_the_input() {
     let script = "[[step]]\ntype = \"exit\\n\"\n[[step]]\nkey = \"a\"\ntimes = 400\n";
-    let (folder, output) =
-        measure(script, &["--no-trace", "--repeat", "1", "--", "xterm", "-e", "sh"]);
-    assert_eq!(output.status.code(), Some(2));
-    let said = said(&output);
-    assert!(
-        said.contains("the application ended after ") && said.contains(" of 405 inputs"),
-        "{said}"
-    );
-    assert_clean(folder.path(), &["task.toml"]);
+    let why = ["the application ended after ", " of 405 inputs"];
+    assert_given_up(script, &["xterm", "-e", "sh"], &why);
 }
 
 #[test]
 fn an_interrupt_leaves_nothing_behind() {
     let (folder, path) = folder("[[step]]\nkey = \"a\"\ntimes = 4000\n");
-    let mut command = lab();
-    command.arg("measure").arg(path).args(TERMINAL).env("TMPDIR", folder.path());
-    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
-    assert!(lines.any(|line| line == "measure: repeat 1 of 5"));
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let mut command = lab_with("measure");
+    command.arg(path).args(TERMINAL).env("TMPDIR", folder.path());
+    let mut program = Program::start(command);
+    program.wait_for("measure: repeat 1 of 5");
     // The program, its recorder, the display, the window manager, the terminal and its program.
-    while processes(folder.path()).len() < 6 {
-        assert!(Instant::now() < deadline, "{:?}", processes(folder.path()));
-        std::thread::sleep(Duration::from_millis(50));
-    }
+    until("all processes", || processes(folder.path()).len() >= 6);
     // As `timeout`, which sends SIGTERM twice, and as a double Ctrl-C.
     for signal in [Signal::TERM, Signal::TERM, Signal::INT, Signal::INT] {
-        kill_process(Pid::from_child(&child), signal).unwrap();
+        program.signal(signal);
     }
-    assert_eq!(child.wait().unwrap().code(), Some(2));
+    assert_eq!(program.wait().code(), Some(2));
     assert_clean(folder.path(), &["task.toml"]);
 }

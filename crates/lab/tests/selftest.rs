@@ -3,20 +3,18 @@
 
 use serde_json::Value;
 use std::path::Path;
-use support::{lab, schema};
+use support::{Ran, number, run, schema};
 use tempfile::TempDir;
 
 /// Faults of different kinds that do not need the CPU, so that a busy machine does not affect them.
 const FAULTS: [&str; 5] = ["lock", "bus", "network", "child", "stopped"];
 
-/// Runs the self-test on a display; exit code, document, and standard error.
-fn selftest(display: &str, arguments: &[&str]) -> (Option<i32>, Value, String) {
-    let output =
-        lab().args(["selftest", "--json", "--display", display]).args(arguments).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    let document =
-        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
-    (output.status.code(), document, said)
+/// Runs the self-test on a display.
+fn selftest(display: &str, words: &str) -> (Ran, Value) {
+    let ran = run(&format!("selftest --json --display {display} {words}")).expect(&[0]);
+    let document: Value = serde_json::from_str(&ran.text).unwrap();
+    schema::assert_fits("selftest", &document);
+    (ran, document)
 }
 
 #[test]
@@ -31,34 +29,26 @@ fn known_faults_are_named_under_wayland() {
 
 fn assert_named(display: &str, faults: &[&str]) {
     let folder = TempDir::new().unwrap();
-    let keep = folder.path().to_str().unwrap();
-    let (code, document, said) = selftest(display, &[faults, &["--keep", keep]].concat());
-    schema::assert_fits("selftest", &document);
+    let words = format!("{} --keep {}", faults.join(" "), folder.path().display());
+    let (ran, document) = selftest(display, &words);
     let results = document["results"].as_array().unwrap();
-    assert_eq!(results.len(), faults.len(), "{said}");
+    assert_eq!(results.len(), faults.len(), "{ran:#?}");
     for result in results {
         assert_eq!(result["hit"], true, "{result:#}");
-        assert!(
-            result["expected_kinds"].as_array().unwrap().contains(&result["kind"]),
-            "{result:#}"
-        );
-        assert!(result["injected_ms"].as_f64().unwrap() > 100.0, "{result:#}");
-        assert!(result["attributed_ms"].as_f64().unwrap() > 100.0, "{result:#}");
-        assert!(
-            result["unattributed_ms"].is_number() && result["expected_pids"].is_array(),
-            "{result:#}"
-        );
-        assert!(
-            Path::new(result["incident"].as_str().unwrap()).starts_with(folder.path()),
-            "{result:#}"
-        );
+        let kinds = result["expected_kinds"].as_array().unwrap();
+        assert!(kinds.contains(&result["kind"]), "{result:#}");
+        for field in ["injected_ms", "attributed_ms"] {
+            assert!(number(result, field) > 100.0, "{result:#}");
+        }
+        number(result, "unattributed_ms");
+        assert!(result["expected_pids"].is_array(), "{result:#}");
+        let incident = Path::new(result["incident"].as_str().unwrap());
+        assert!(incident.starts_with(folder.path()), "{result:#}");
     }
-    assert_eq!(
-        (code, &document["schema"], &document["accuracy"]),
-        (Some(0), &1.into(), &1.0.into())
-    );
+    assert_eq!((&document["schema"], &document["accuracy"]), (&1.into(), &1.0.into()));
     assert_eq!((&document["n"], &document["clean_runs"]), (&faults.len().into(), &0.into()));
-    assert!(said.contains(&format!("selftest: 1/{} lock ... ", faults.len())), "{said}");
+    let line = format!("selftest: 1/{} lock ... ", faults.len());
+    assert!(ran.said.contains(&line), "{ran:#?}");
 }
 
 #[test]
@@ -72,31 +62,22 @@ fn a_calm_run_has_no_finding_under_wayland() {
 }
 
 fn assert_calm(display: &str) {
-    let (code, document, said) = selftest(display, &["calm"]);
-    assert_eq!((code, &document["false_findings"]), (Some(0), &0.into()), "{document:#}");
-    assert_eq!(
-        (&document["n"], &document["clean_runs"], &document["accuracy"]),
-        (&0.into(), &1.into(), &Value::Null)
-    );
-    assert!(said.contains("no finding hit"), "{said}");
+    let (ran, document) = selftest(display, "calm");
+    assert_eq!(document["false_findings"], 0, "{document:#}");
+    assert_eq!((&document["n"], &document["clean_runs"]), (&0.into(), &1.into()));
+    assert!(document["accuracy"].is_null() && ran.said.contains("no finding hit"), "{ran:#?}");
 }
 
 #[test]
 fn an_unknown_fault_is_refused() {
-    let output = lab().args(["selftest", "gremlins"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("there is no fault \"gremlins\""));
+    run("selftest gremlins").expect_refused(&["there is no fault \"gremlins\""]);
 }
 
 #[test]
 fn the_list_names_the_faults() {
-    let output = lab().args(["selftest", "--list"]).output().unwrap();
-    let list = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success());
+    let list = run("selftest --list").expect(&[0]).text;
+    let listed: Vec<&str> = list.lines().filter_map(|line| line.split(' ').next()).collect();
     for name in FAULTS.into_iter().chain(["cpu", "grab", "calm"]) {
-        assert!(
-            list.lines().any(|line| line.split(' ').next() == Some(name)),
-            "{name} is not in:\n{list}"
-        );
+        assert!(listed.contains(&name), "{name} is not in:\n{list}");
     }
 }

@@ -12,7 +12,7 @@ mod repeats;
 
 use crate::document::{Events, Run};
 use crate::excess::{Rate, excess_ns, top};
-use crate::interarrival::{mean, sample_deviation};
+use crate::interarrival::{deviation_percent, mean};
 use crate::percentile::Share;
 use crate::summary::{Apdex, apdex, interaction_p98};
 use crate::units::ms;
@@ -296,10 +296,7 @@ fn figures(repeats: &Repeats, threshold: Option<u64>, frustrated: Option<u64>) -
 
 fn cumulative(repeats: &Repeats) -> CumulativeComparison {
     let sums: Vec<f64> = repeats.0.iter().map(Repeat::cumulative_ms).collect();
-    let mean_ms = mean(&sums);
-    let deviation_percent = sample_deviation(&sums)
-        .zip(mean_ms)
-        .map(|(deviation, mean)| if deviation > 0.0 { 100.0 * deviation / mean } else { 0.0 });
+    let (mean_ms, deviation_percent) = (mean(&sums), deviation_percent(&sums));
     let unusable = deviation_percent.is_none_or(|percent| percent > DEVIATION_MAX_PERCENT);
     CumulativeComparison { mean_ms, deviation_percent, unusable }
 }

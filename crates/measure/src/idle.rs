@@ -6,7 +6,6 @@
 //! had as much CPU time as its resolution, usually a millisecond, so a record that took longer in
 //! wall time contains stolen time.
 
-mod calibration;
 mod exclusion;
 mod figures;
 mod naming;
@@ -14,7 +13,6 @@ mod observed;
 mod tick;
 mod validation;
 
-pub use calibration::{Calibration, ClassicLoop, ClockFigures};
 pub use exclusion::Exclusion;
 pub use figures::{
     CpuFigures, CpuProfile, GAP, GapFigures, IdleDetails, InterruptCount, NamedGap, NamedTime,
@@ -24,7 +22,7 @@ pub use naming::{
     Basis, GapPiece, GapPortion, Holder, HolderKind, Resident, Residents, Seen, attribute,
     charged_ns,
 };
-pub use observed::{BINS_MAX, Bin, Gap, Observed, bins, longest};
+pub use observed::{BINS_MAX, Bin, ClassicLoop, Gap, Observed, bins, longest};
 pub use tick::{Tick, tick};
 pub use validation::{
     Check, Echo, Errors, Injection, Taken, Trial, Validation, errors, stolen_by_gaps,

@@ -46,7 +46,7 @@ pub fn interarrival(events: &Events, threshold_ns: u64) -> Interarrival {
 }
 
 /// Returns the mean; `None` for no values.
-pub(crate) fn mean(values: &[f64]) -> Option<f64> {
+pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
@@ -55,6 +55,13 @@ pub(crate) fn sample_deviation(values: &[f64]) -> Option<f64> {
     let mean = mean(values).filter(|_| values.len() > 1)?;
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
     Some((squares / (values.len() - 1) as f64).sqrt())
+}
+
+/// Returns the standard deviation of a sample in percent of its mean, which is positive; `None` for
+/// fewer than two values.
+pub fn deviation_percent(values: &[f64]) -> Option<f64> {
+    let (deviation, mean) = sample_deviation(values).zip(mean(values))?;
+    Some(if deviation > 0.0 { 100.0 * deviation / mean } else { 0.0 })
 }
 
 #[cfg(test)]

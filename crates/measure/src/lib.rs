@@ -35,7 +35,7 @@ pub use document::{Document, Events, MeasuredMachine, NoDetails, Run, SCHEMA};
 pub use events::{Answer, End, Event, EventJoin, EventTimes, Parts, columns};
 pub use excess::{Rate, excess_latency_rate, tenth, top_class};
 pub use histogram::{BUCKETS, Histogram};
-pub use interarrival::{Interarrival, interarrival};
+pub use interarrival::{Interarrival, deviation_percent, interarrival, mean};
 pub use intervals::{INTERVAL, IntervalFigures, Intervals};
 pub use percentile::Share;
 pub use periodicity::{Period, period};

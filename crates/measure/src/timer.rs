@@ -250,8 +250,6 @@ pub struct TimerDetails {
     /// Differences of clocks during the measurement; left out if not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clocks_apart: Option<ClocksApart>,
-    /// Results of other periods, if requested.
-    pub rates: Vec<Delivered>,
     pub outliers: Vec<Outlier>,
     pub culprits: Vec<OutlierCulprit>,
     /// Problems, in full sentences.
@@ -280,15 +278,6 @@ pub struct MeasuredThread {
     pub locked: bool,
     /// Timer slack: maximum delay of its timers, so that the kernel handles several at once.
     pub slack_ns: Option<u64>,
-}
-
-/// Result of a mechanism for a requested period, on one CPU.
-#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
-pub struct Delivered {
-    pub mechanism: TimerMechanism,
-    pub asked_us: f64,
-    pub wakes_per_s: f64,
-    pub interval_us: Spread,
 }
 
 #[cfg(test)]

@@ -14,9 +14,6 @@ use tipme_measure::{Apdex, Document, EventJoin, Rate, ThresholdProfile};
 /// Maximum latency in milliseconds that is left out of the table of long events.
 pub const LONG_MS: f64 = 50.0;
 
-/// Maximum deviation of the cumulative latency between usable repeats, in percent of the mean.
-pub const DEVIATION_PERCENT_MAX: f64 = 3.0;
-
 /// Result file.
 pub type MeasureDocument = Document<MeasureDetails>;
 
@@ -198,55 +195,6 @@ pub struct CumulativeLatencies {
     pub deviation_percent: Option<f64>,
     /// The deviation is at most 3%; `null` if it is unknown.
     pub usable: Option<bool>,
-    /// Parts of the differences between the repeats; `null` without a recording.
-    #[serde(default)]
-    pub spread: Option<RepeatSpread>,
-}
-
-/// Parts of the latencies of each repeat, and the share of each part in the variance between the
-/// repeats.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub struct RepeatSpread {
-    /// Time in which the application or the display server ran.
-    pub running_ms: Vec<f64>,
-    /// Time in which they were runnable while other threads had the CPU.
-    pub ready_ms: Vec<f64>,
-    /// Time in which they waited for anything else.
-    pub waiting_ms: Vec<f64>,
-    /// The three shares sum up to 1; one is negative if its part falls as the sum rises.
-    pub running_share: f64,
-    pub ready_share: f64,
-    pub waiting_share: f64,
-    /// CPU time of a fixed piece of work in each repeat, as a measure of the CPU's speed.
-    #[serde(default)]
-    pub work_ms: Vec<f64>,
-    /// Share of the CPU's speed: that of the running time if nothing else had differed. It is part
-    /// of the running share.
-    #[serde(default)]
-    pub speed_share: f64,
-    /// Threads of the application and the display server, in descending order of their share.
-    #[serde(default)]
-    pub runners: Vec<Runner>,
-    /// Threads that had the CPU meanwhile, over all repeats, in descending order of their time.
-    pub rivals: Vec<Rival>,
-}
-
-/// Thread of the application or the display server.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Runner {
-    pub name: String,
-    /// CPU time during the latencies, over all repeats.
-    pub ms: f64,
-    /// Share in the variance between the repeats. Shares of threads that run in parallel may exceed
-    /// the running share.
-    pub share: f64,
-}
-
-/// Thread that had the CPU while the application or the display server was runnable.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
-pub struct Rival {
-    pub name: String,
-    pub ms: f64,
 }
 
 /// Inputs of one label that took longer than 50 ms.

@@ -12,8 +12,7 @@ pub use plots::plots;
 use std::collections::BTreeMap;
 use tipme_measure::Document;
 use tipme_measure::timer::{
-    BIN_NS, Clocks, ClocksApart, Delivered, Measured, Spread, TimerDetails, TimerFigures,
-    TimerMechanism, WakeUpSeries,
+    BIN_NS, Clocks, ClocksApart, Spread, TimerDetails, TimerFigures, TimerMechanism, WakeUpSeries,
 };
 use units::duration_us;
 
@@ -25,50 +24,23 @@ const APART_MS: f64 = 1.0;
 /// Maximum number of characters of a file name.
 const TITLE_CHARS: usize = 24;
 
-/// Column of the tables.
-struct FiguresColumn<'a> {
-    title: String,
-    figures: &'a TimerFigures,
-}
+/// Column of the tables: title and figures.
+type FiguresColumn<'a> = (&'a str, &'a TimerFigures);
 
 /// Formats all of one result.
 pub fn text(document: &Document<TimerDetails>) -> String {
     let details = &document.details;
-    let columns: Vec<FiguresColumn<'_>> =
-        details.mechanisms.iter().map(|measured| column(None, measured)).collect();
+    let columns = details.mechanisms.iter().map(|one| (one.mechanism.name(), &one.figures));
+    let columns: Vec<FiguresColumn<'_>> = columns.collect();
     let mut parts =
         vec![heading(document), statistics(&columns), histogram(&columns), threads(document)];
     parts.extend(before_and_after(details));
     parts.push(offered_clocks(&details.clocks));
     parts.extend(clock_table(&details.clocks));
     parts.extend(details.clocks_apart.as_ref().and_then(drift));
-    parts.extend(delivered(&details.rates));
     parts.push(explained::text(document));
     parts.extend(details.notes.iter().map(|note| format!("Note: {}\n", plain(note, 400))));
     parts.join("\n")
-}
-
-/// Formats the tables of several results, with a column for each mechanism of each.
-pub fn side_by_side(files: &[(String, Document<TimerDetails>)]) -> String {
-    let columns: Vec<FiguresColumn<'_>> = files
-        .iter()
-        .flat_map(|(name, document)| {
-            document.details.mechanisms.iter().map(move |measured| column(Some(name), measured))
-        })
-        .collect();
-    let about = files
-        .iter()
-        .map(|(name, document)| format!("{}: {}", plain(name, TITLE_CHARS), heading(document)));
-    format!("{}\n{}\n{}", about.collect::<String>(), statistics(&columns), histogram(&columns))
-}
-
-fn column<'a>(file: Option<&str>, measured: &'a Measured) -> FiguresColumn<'a> {
-    let mechanism = measured.mechanism.name();
-    let title = file.map_or_else(
-        || mechanism.to_owned(),
-        |file| format!("{}: {mechanism}", plain(file, TITLE_CHARS)),
-    );
-    FiguresColumn { title, figures: &measured.figures }
 }
 
 /// Formats `A wake-up every 1 ms for 10 s, policy other, CPUs 0,1: 20,000 deadlines, …`.
@@ -120,7 +92,7 @@ fn memory(details: &TimerDetails) -> &'static str {
 fn statistics(columns: &[FiguresColumn<'_>]) -> String {
     let mut rows = vec![head("", columns)];
     for (name, cell) in STATISTICS {
-        let cells = columns.iter().filter_map(|column| cell(column.figures));
+        let cells = columns.iter().filter_map(|column| cell(column.1));
         rows.push(std::iter::once((*name).to_owned()).chain(cells).collect());
     }
     table(&rows)
@@ -156,7 +128,7 @@ const STATISTICS: &[(&str, Cell)] = &[
 fn histogram(columns: &[FiguresColumn<'_>]) -> String {
     let mut bins: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     for (index, column) in columns.iter().enumerate() {
-        for (from, count) in &column.figures.histogram_100us {
+        for (from, count) in &column.1.histogram_100us {
             let counts = bins.entry(*from).or_insert_with(|| vec![0; columns.len()]);
             counts[index] = counts[index].saturating_add(*count);
         }
@@ -292,37 +264,9 @@ fn drift(apart: &ClocksApart) -> Option<String> {
         .then(|| format!("Clocks drifted apart in these {seconds:.1} s: {}.\n", reasons.join("; ")))
 }
 
-/// Formats the rates delivered by each mechanism; `None` if they were not measured.
-fn delivered(rates: &[Delivered]) -> Option<String> {
-    let mut mechanisms: Vec<TimerMechanism> = rates.iter().map(|rate| rate.mechanism).collect();
-    mechanisms.dedup();
-    let mut rows = vec![vec!["Requested".to_owned()]];
-    rows[0].extend(mechanisms.iter().map(|one| one.name().to_owned()));
-    let mut periods: Vec<f64> = rates.iter().map(|rate| rate.asked_us).collect();
-    periods.sort_by(f64::total_cmp);
-    periods.dedup();
-    for asked in periods {
-        let mut row = vec![format!("{asked:.0} µs")];
-        for mechanism in &mechanisms {
-            let rate =
-                rates.iter().find(|rate| rate.mechanism == *mechanism && rate.asked_us == asked);
-            row.push(rate.map_or_else(String::new, |rate| {
-                format!("{} ({:.0}/s)", cell_us(rate.interval_us.mean), rate.wakes_per_s)
-            }));
-        }
-        rows.push(row);
-    }
-    (!rates.is_empty()).then(|| {
-        format!(
-            "Delivered rates: average µs between wake-ups (and wake-ups per second)\n{}",
-            table(&rows)
-        )
-    })
-}
-
 fn head(name: &str, columns: &[FiguresColumn<'_>]) -> Vec<String> {
     std::iter::once(name.to_owned())
-        .chain(columns.iter().map(|column| column.title.clone()))
+        .chain(columns.iter().map(|column| column.0.to_owned()))
         .collect()
 }
 
@@ -340,7 +284,7 @@ fn cell_us(value: Option<f64>) -> String {
 mod tests {
     use super::*;
     use tipme_measure::timer::{
-        LATENESS, LatenessCause, MeasuredThread, OfferedClock, Outlier, budget, culprits,
+        LATENESS, LatenessCause, Measured, MeasuredThread, OfferedClock, Outlier, budget, culprits,
     };
     use tipme_measure::{Events, MeasuredMachine, Run, SCHEMA};
 
@@ -357,10 +301,7 @@ mod tests {
     fn columns_stand_side_by_side_and_empty_bins_are_blank() {
         let [one, other] = [[(0, 4_880), (1_900, 5_014)], [(0, 1), (900, 9_609)]]
             .map(|bins| TimerFigures { histogram_100us: bins.to_vec(), ..TimerFigures::default() });
-        let columns = [
-            FiguresColumn { title: "before".to_owned(), figures: &one },
-            FiguresColumn { title: "after".to_owned(), figures: &other },
-        ];
+        let columns = [("before", &one), ("after", &other)];
         insta::assert_snapshot!(histogram(&columns), @r"
         Times between wake-ups falling within  before  after
         0-100 µs                                4,880      1
@@ -401,7 +342,6 @@ mod tests {
             budget: Some(budget(&times, 7_000_000)),
             culprit_begin_ns: Some(10_500_000),
         };
-        let spread = Spread { mean: Some(105.3), ..Spread::default() };
         let details = TimerDetails {
             mechanism: TimerMechanism::Relative,
             period_ns: 1_000_000,
@@ -425,12 +365,6 @@ mod tests {
                 ..Clocks::default()
             },
             clocks_apart: None,
-            rates: vec![Delivered {
-                mechanism: TimerMechanism::Absolute,
-                asked_us: 100.0,
-                wakes_per_s: 9_500.0,
-                interval_us: spread,
-            }],
             culprits: culprits(std::slice::from_ref(&outlier)),
             outliers: vec![outlier],
             notes: vec!["Something is not known.".to_owned()],
@@ -450,7 +384,6 @@ mod tests {
              each second",
             "After:  sleeping until each deadline gives 1 ms on average, 0 µs later each second",
             "HZ 250, high-resolution timers on, timer slack of ordinary threads 50 µs",
-            "105 (9500/s)",
             "1 wake-ups were very late: 1 absolute over 1 ms",
             "7 ms  absolute on CPU 0 at 0.010 s: 99% thread burner",
             "thread burner",
@@ -462,12 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_named_in_their_columns_and_plots_are_drawn() {
-        let text = side_by_side(&[("one".to_owned(), document()), ("two".to_owned(), document())]);
-        assert!(
-            text.contains("one: relative  one: absolute  two: relative  two: absolute"),
-            "{text}"
-        );
+    fn plots_are_drawn() {
         let plotted = plots(&document());
         let names: Vec<&str> = plotted.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["timer-intervals.svg", "timer-lateness.svg", "timer-budgets.svg"]);
@@ -482,7 +410,7 @@ mod tests {
             histogram_100us: (0..100).map(|bin| (bin * 100, 1)).collect(),
             ..TimerFigures::default()
         };
-        let text = histogram(&[FiguresColumn { title: "all".to_owned(), figures: &figures }]);
+        let text = histogram(&[("all", &figures)]);
         assert_eq!(text.lines().count(), 1 + BINS_MAX);
         assert!(text.ends_with("5900 µs and more                        41\n"), "{text}");
     }

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The manual's list of verbs is generated from the programs, and the commands of README and guide
 //! work. `TIPME_BLESS=1 cargo test -p tipme --test manual` writes the list again.
-#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that fails")]
-
-mod support;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

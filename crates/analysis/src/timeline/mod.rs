@@ -39,7 +39,6 @@ pub(crate) mod steal;
 pub(crate) mod tasks;
 pub(crate) mod terminal_output;
 pub(crate) mod terminals;
-pub(crate) mod thread_times;
 pub(crate) mod threads;
 pub(crate) mod throttle;
 mod tries;

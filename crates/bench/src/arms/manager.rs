@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! The manager, started as a user starts it, for this process and its children.
 
-use crate::estimate::DurationEstimate;
 use crate::files::temporary_folder;
 use crate::interrupt::InterruptFlag;
 use crate::programs::Follower;
@@ -74,10 +73,6 @@ pub struct BenchManager {
 }
 
 impl BenchManager {
-    /// Time for its start and its end.
-    pub(crate) const ESTIMATE: DurationEstimate =
-        DurationEstimate::new(Duration::from_secs(2), START_TIMEOUT.saturating_add(STOP_TIMEOUT));
-
     /// Starts the manager, and waits until it is active.
     pub fn start(
         program: &ManagerProgram,

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Text output of a comparison beside a load: a table with a row for each turn, the effect of the
-//! manager, and figure 2 of the paper as a text chart and as a plot.
+//! manager, and figure 2 of the paper as a plot.
 
-use super::chart::chart;
 use super::figures::{ArmRow, Compared, LostParts};
 use super::scale::{ArmScale, KeyFigure};
 use super::{Arm, ArmComparison, NOT_STEADY};
@@ -48,10 +47,6 @@ impl<M: ArmDetails> BenchFigures for Compared<M> {
         out += &waited(rows);
         out += &lost(rows);
         out += &progress(rows);
-        if rows.iter().any(|row| row.level > 0) {
-            out +=
-                &format!("\n{}", chart(rows, KeyFigure::choose(rows, terms.scale), terms.quantity));
-        }
         out.extend(terms.paper.iter().map(|line| format!("  {line}\n")));
         out + &format!("{}\n", conditions(&document.machine))
     }

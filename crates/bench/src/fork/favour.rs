@@ -2,7 +2,6 @@
 //! The manager beside the fork benchmark: the measuring process belongs to the focused window.
 
 use crate::arms::{BenchManager, ManagerProgram};
-use crate::estimate::DurationEstimate;
 use crate::interrupt::InterruptFlag;
 use crate::session::{PrivateSession, SessionOptions};
 use anyhow::{Context, Result};
@@ -19,11 +18,6 @@ pub(super) struct Favour {
 }
 
 impl Favour {
-    /// Time for its start and its end.
-    pub(super) fn estimate() -> DurationEstimate {
-        PrivateSession::ESTIMATE + BenchManager::ESTIMATE
-    }
-
     /// Returns once the manager is active.
     pub(super) fn start(
         program: &ManagerProgram,

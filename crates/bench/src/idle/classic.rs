@@ -2,17 +2,17 @@
 //! Idle loop of Endo, Wang, Chen and Seltzer (1996, section 2.3): a fixed number of iterations that
 //! take a millisecond on an idle CPU. Any excess of a record is stolen time.
 //!
-//! The loop needs no counter that is fast to read. A CPU that changes its clock, or shares its
+//! The loop needs no clock that is fast to read. A CPU that changes its clock, or shares its
 //! units with another one, changes the loop's length too: the loop is timed again at the end, and
 //! the difference is reported.
 
-use super::counter::Counter;
 use super::options::IdleOptions;
-use super::plan::{Loop, LoopNotes, LoopPlan};
+use super::plan::LoopNotes;
 use crate::cpus::stay_on;
 use anyhow::{Context, Result};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
+use tipme_desktop::clock;
 use tipme_measure::idle::{ClassicLoop, Gap, Observed};
 
 /// Number of turns, of which the median counts.
@@ -32,46 +32,40 @@ fn turn(iterations: u64) {
     }
 }
 
-/// Returns the median length of a turn in ticks; at most every fourth turn meets a timer tick.
-fn median_turn(counter: Counter, iterations: u64, turns: usize) -> u64 {
-    let mut lengths: Vec<u64> = (0..turns).map(|_| timed(counter, iterations)).collect();
+/// Returns the median length of a turn; at most every fourth turn meets a timer tick.
+fn median_turn(iterations: u64, turns: usize) -> u64 {
+    let mut lengths: Vec<u64> = (0..turns).map(|_| timed(iterations)).collect();
     lengths.sort_unstable();
     lengths[lengths.len() / 2]
 }
 
-fn timed(counter: Counter, iterations: u64) -> u64 {
-    let before = counter.read();
+fn timed(iterations: u64) -> u64 {
+    let before = clock::now();
     turn(iterations);
-    counter.read().saturating_sub(before)
+    clock::now().since(before).0
 }
 
 /// Returns the loop with the length closest to that of a record.
-pub(super) fn calibrate(counter: Counter, record: u64) -> Loop {
+pub(super) fn calibrate(record: u64) -> ClassicLoop {
     let mut iterations = 1_000;
-    while iterations < ITERATIONS_MAX && median_turn(counter, iterations, 5) < record / PART {
+    while iterations < ITERATIONS_MAX && median_turn(iterations, 5) < record / PART {
         iterations *= 2;
     }
     for _ in 0..2 {
-        let took = median_turn(counter, iterations, TURNS).max(1);
+        let took = median_turn(iterations, TURNS).max(1);
         iterations = (iterations as f64 * record as f64 / took as f64)
             .clamp(1.0, ITERATIONS_MAX as f64) as u64;
     }
-    Loop { iterations, ticks: median_turn(counter, iterations, TURNS) }
+    let begin_ns = median_turn(iterations, TURNS);
+    ClassicLoop { iterations, begin_ns, ..ClassicLoop::default() }
 }
 
 /// Runs until the end; each turn is a record.
-pub(super) fn watch(
-    iterations: u64,
-    begin: u64,
-    plan: &LoopPlan,
-    stop: &AtomicBool,
-    notes: &mut LoopNotes,
-) -> u64 {
-    let end = begin.saturating_add(plan.duration);
+pub(super) fn watch(iterations: u64, end: u64, stop: &AtomicBool, notes: &mut LoopNotes) -> u64 {
     loop {
         turn(iterations);
-        let at = plan.counter.read();
-        notes.record(at, plan.counter);
+        let at = clock::now().0;
+        notes.records.push(at);
         if at >= end || stop.load(Ordering::Relaxed) {
             return at;
         }
@@ -87,12 +81,12 @@ pub(super) fn settle(observed: Vec<Observed>, options: &IdleOptions) -> Result<V
 }
 
 fn settle_one(mut observed: Observed) -> Result<Observed> {
-    let known = observed.clock.classic.unwrap_or_default();
+    let known = observed.classic.unwrap_or_default();
     let again =
         std::thread::scope(|scope| scope.spawn(|| time_at(observed.cpu, known.iterations)).join());
     let end_ns = again.ok().context("the loop could not be timed again")??;
     let drift_percent = 100.0 * (end_ns as f64 / known.begin_ns.max(1) as f64 - 1.0);
-    observed.clock.classic = Some(ClassicLoop { end_ns, drift_percent, ..known });
+    observed.classic = Some(ClassicLoop { end_ns, drift_percent, ..known });
     observed.gaps = gaps(&observed, known.begin_ns);
     Ok(observed)
 }
@@ -100,9 +94,7 @@ fn settle_one(mut observed: Observed) -> Result<Observed> {
 /// Returns the length of a turn on a CPU, in nanoseconds.
 fn time_at(cpu: usize, iterations: u64) -> Result<u64> {
     stay_on(cpu)?;
-    let counter = Counter::choose();
-    let (_, ticks_per_ns) = counter.look();
-    Ok((median_turn(counter, iterations, TURNS) as f64 / ticks_per_ns) as u64)
+    Ok(median_turn(iterations, TURNS))
 }
 
 /// Returns the excess of each record as a gap at the record's start.
@@ -131,11 +123,10 @@ mod tests {
 
     #[test]
     fn a_longer_loop_takes_longer() {
-        let counter = Counter::choose();
-        let Loop { iterations, ticks } = calibrate(counter, 1_000_000);
-        assert!(iterations > 0 && ticks > 0, "{iterations} {ticks}");
+        let ClassicLoop { iterations, begin_ns, .. } = calibrate(1_000_000);
+        assert!(iterations > 0 && begin_ns > 0, "{iterations} {begin_ns}");
         let [short, long] = [iterations, 10 * iterations]
-            .map(|iterations| (0..20).map(|_| timed(counter, iterations)).min());
+            .map(|iterations| (0..20).map(|_| timed(iterations)).min());
         assert!(long > short);
     }
 }

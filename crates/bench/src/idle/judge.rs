@@ -113,7 +113,7 @@ fn stolen(
     pid: u32,
 ) -> u64 {
     if method == Method::Classic {
-        let record_ns = observed.clock.classic.map_or(0, |classic| classic.begin_ns);
+        let record_ns = observed.classic.map_or(0, |classic| classic.begin_ns);
         return stolen_by_records(observed, event, record_ns);
     }
     stolen_by_gaps(&observed.gaps, event, |gap| {

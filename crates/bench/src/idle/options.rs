@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tipme_command::duration;
 
-/// Minimum length of a gap. Reading a counter takes nanoseconds, and anything else that takes the
+/// Minimum length of a gap. Reading the clock takes nanoseconds, and anything else that takes the
 /// CPU takes longer than this. A clock that is slow to read raises the limit.
 pub(super) const GAP_MIN: Duration = Duration::from_micros(1);
 
@@ -35,7 +35,7 @@ pub struct Idle {
     /// How long to measure
     #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = duration)]
     pub duration: Duration,
-    /// Use a loop of fixed length, as in the paper, instead of one that reads the counter
+    /// Use a loop of fixed length, as in the paper, instead of one that reads the clock
     #[arg(long)]
     pub classic: bool,
     /// CPU time of the loop per record
@@ -77,7 +77,7 @@ pub(super) struct IdleOptions {
     pub duration: Duration,
     /// CPU time of the loop per record.
     pub resolution: Duration,
-    /// Uses a loop of fixed length instead of one that reads the counter.
+    /// Uses a loop of fixed length instead of one that reads the clock.
     pub classic: bool,
     pub cpus: Vec<usize>,
 }
@@ -95,7 +95,7 @@ impl IdleOptions {
     }
 }
 
-/// Converts a time to nanoseconds, the unit of counters and records.
+/// Converts a time to nanoseconds, the unit of the loop and its records.
 pub(super) fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

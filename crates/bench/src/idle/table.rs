@@ -235,7 +235,7 @@ fn footer(document: &Document<IdleDetails>) -> String {
     let details = &document.details;
     let mut text = String::new();
     for cpu in &details.cpus {
-        text += &format!("cpu {}: {}\n", cpu.cpu, clock(cpu));
+        text += &format!("cpu {}: {}\n", cpu.cpu, conditions_of(cpu));
     }
     let threshold =
         details.gap_min_ns.map_or_else(String::new, |ns| format!(", gaps from {ns} ns on"));
@@ -245,24 +245,14 @@ fn footer(document: &Document<IdleDetails>) -> String {
     text + &conditions(&document.machine) + "\n"
 }
 
-fn clock(cpu: &CpuFigures) -> String {
-    let clock = &cpu.clock;
-    let mut parts = vec![plain(&clock.source, NAME_CHARS)];
-    parts.extend(clock.mhz.map(|mhz| format!("{mhz:.3} MHz")));
-    parts.extend(clock.drift_ppm.map(|ppm| format!("drift {ppm:+.2} ppm")));
-    parts.extend(clock.bend_ns.map(|ns| format!("at most {ns} ns off a straight line")));
-    parts.extend(clock.classic.map(|classic| {
+fn conditions_of(cpu: &CpuFigures) -> String {
+    let classic = cpu.classic.map(|classic| {
         let (begin, end) = (ms(classic.begin_ns), ms(classic.end_ns));
-        format!(
-            "loop of {begin:.3} ms, {end:.3} ms at the end: drift {:+.1}%",
-            classic.drift_percent
-        )
-    }));
-    parts.push(if cpu.locked {
-        "memory locked".to_owned()
-    } else {
-        "memory not locked".to_owned()
+        let drift = classic.drift_percent;
+        format!("loop of {begin:.3} ms, {end:.3} ms at the end: drift {drift:+.1}%")
     });
+    let memory = if cpu.locked { "memory locked" } else { "memory not locked" };
+    let mut parts: Vec<String> = classic.into_iter().chain([memory.to_owned()]).collect();
     parts.extend(cpu.ticks_per_s.map(|ticks| format!("{ticks:.0} timer ticks a second seen")));
     parts.extend(
         cpu.counted
@@ -276,19 +266,12 @@ fn clock(cpu: &CpuFigures) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tipme_measure::idle::{ClockFigures, GapFigures, HolderKind, InterruptCount};
+    use tipme_measure::idle::{GapFigures, HolderKind, InterruptCount};
     use tipme_measure::{MeasuredMachine, Run, SCHEMA};
 
     fn figures() -> CpuFigures {
         let gaps =
             GapFigures { count: 2_650, lost: 0, p50_us: Some(3.1), p99_us: None, longest_ms: 2.31 };
-        let clock = ClockFigures {
-            source: "tsc".to_owned(),
-            mhz: Some(2_400.0),
-            drift_ppm: Some(0.1),
-            bend_ns: Some(80),
-            classic: None,
-        };
         CpuFigures {
             cpu: 1,
             stolen_share: 0.0125,
@@ -297,7 +280,6 @@ mod tests {
             records: 9_875,
             longest_record_ms: 3.31,
             gaps,
-            clock,
             locked: true,
             counted: vec![InterruptCount {
                 name: "local timer interrupts".to_owned(),
@@ -390,7 +372,7 @@ mod tests {
         Longest gaps:
             3.200 s  cpu 1       2.31 ms  kworker/1:2 2.20 ms, b 0.06 ms, c 0.03 ms, 2 others 0.02 ms
 
-        cpu 1: tsc, 2400.000 MHz, drift +0.10 ppm, at most 80 ns off a straight line, memory locked, 250 timer ticks a second seen, 2511 local timer interrupts
+        cpu 1: memory locked, 250 timer ticks a second seen, 2511 local timer interrupts
         A record after each 1 ms of the loop, gaps from 1000 ns on.
         The loops kept the CPUs out of deep idle states: an idle machine would sleep, and wake up more slowly.
         kernel 6.18, 2 CPUs

@@ -144,7 +144,7 @@ mod tests {
         };
         let outcome = measure(&options, &InterruptFlag::default()).expect("it needs no right");
         let one = &outcome.observed[0];
-        let classic = one.clock.classic.expect("it was calibrated");
+        let classic = one.classic.expect("it was calibrated");
         assert!(classic.iterations > 1_000 && classic.begin_ns > 100_000, "{classic:?}");
         assert!(one.records() > 0 && one.stolen_ns() <= one.wall_ns());
     }

@@ -6,12 +6,10 @@ use crate::process::retry;
 use crate::worker::WorkerLauncher;
 use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, kill_process};
-use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
-use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use tempfile::TempDir;
 
 /// Maximum number of orders.
@@ -56,16 +54,6 @@ impl Cleanup {
         self.order("folder", folder)
     }
 
-    /// Registers a file or device to remove from swap.
-    pub(crate) fn swap(&mut self, path: &Path) -> Result<()> {
-        self.order("swap", path)
-    }
-
-    /// Registers a zram device, such as `/dev/zram1`.
-    pub(crate) fn zram(&mut self, path: &Path) -> Result<()> {
-        self.order("zram", path)
-    }
-
     fn order(&mut self, what: &str, path: &Path) -> Result<()> {
         let pipe = self.child.stdin.as_mut().context("the cleanup process takes no orders")?;
         writeln!(pipe, "{what} {}", path.display()).context("the cleanup process has ended")
@@ -83,9 +71,6 @@ impl Drop for Cleanup {
 enum CleanupOrder {
     Group(String),
     Folder(String),
-    /// Held open, since its path may lead through a process that has ended by then.
-    Swap(File),
-    Zram(String),
 }
 
 /// `cleanup`: reads orders until their source is closed, then carries them out in reverse order.
@@ -118,24 +103,15 @@ fn order(line: &str) -> Option<CleanupOrder> {
     match what {
         "group" if ours => Some(CleanupOrder::Group(path.to_owned())),
         "folder" if ours => Some(CleanupOrder::Folder(path.to_owned())),
-        "swap" => File::open(path).ok().map(CleanupOrder::Swap),
-        "zram" => {
-            path.strip_prefix("/dev/zram").map(|number| CleanupOrder::Zram(number.to_owned()))
-        }
         _ => None,
     }
 }
 
-/// Carries out an order, and closes its file: the next order may depend on that.
 fn carry_out(order: CleanupOrder) {
     match order {
         CleanupOrder::Group(path) => remove_group(Path::new(&path)),
         CleanupOrder::Folder(path) => {
             until(|| std::fs::remove_dir_all(&path).is_ok() || !Path::new(&path).exists())
-        }
-        CleanupOrder::Swap(file) => swap_off(&file),
-        CleanupOrder::Zram(number) => {
-            until(|| std::fs::write("/sys/class/zram-control/hot_remove", &number).is_ok())
         }
     }
 }
@@ -150,12 +126,6 @@ fn remove_group(path: &Path) {
         });
         std::fs::remove_dir(path).is_ok() || !path.exists()
     });
-}
-
-/// Uses a path that stays valid after other processes have ended.
-fn swap_off(file: &File) {
-    let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
-    let _ = Command::new("swapoff").arg(path).stderr(Stdio::null()).status();
 }
 
 fn until(done: impl FnMut() -> bool) {
@@ -177,7 +147,6 @@ mod tests {
             }
         }
         assert!(!ours.exists() && theirs.exists());
-        assert!(order("group /sys/fs/cgroup/memory").is_none() && order("zram /dev/sda").is_none());
-        assert!(order("swap /no/such/file").is_none() && order("nonsense").is_none());
+        assert!(order("group /sys/fs/cgroup/memory").is_none() && order("nonsense").is_none());
     }
 }

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Options of `tipme bench memory`, and their requirements.
 
-use super::backing::Backing;
 use super::programs::{CHILD_BYTES, OWN_BYTES};
-use crate::choice::{ResultFiles, name};
+use crate::choice::ResultFiles;
+use crate::disk::PROGRAMS;
 use crate::intervals::{Bounds, GRACE, TIMEOUT};
 use crate::process::is_root;
-use anyhow::{Result, bail, ensure};
+use crate::session::require;
+use anyhow::{Result, ensure};
 use clap::Args;
+use std::path::Path;
 use std::time::Duration;
 use tipme_command::{duration, size};
 
@@ -22,12 +24,12 @@ const AROUND: Duration = Duration::from_secs(10);
 #[command(after_help = "Examples:
   sudo tipme bench memory
   sudo tipme bench memory --children 8 -d 60s --json memory.json --svg plots
-  sudo tipme bench memory --backing zram --children 4
 
 A process sleeps 100 ms, reads a word of the next page of its 4 MiB, and records the time; each
 child continuously writes a word to each page of its 12 MiB. All of them are in a control group
-whose memory limit is too small for them, so that the machine itself does not run short. Pages are
-swapped to a private disk in memory. Disk, group and processes are removed afterwards in any case.
+whose memory limit is too small for them, so that the machine itself does not run short. Their
+buffers are files on a private disk in memory. Disk, group and processes are removed afterwards
+in any case.
 
 Exit codes: 0 measured, 1 an interval was more than 100 ms late, 2 nothing could be measured.")]
 pub struct Memory {
@@ -40,9 +42,6 @@ pub struct Memory {
     /// Maximum time per number of children
     #[arg(short, long, value_name = "TIME", default_value = "30s", value_parser = duration)]
     pub duration: Duration,
-    /// Where to swap pages to
-    #[arg(long, value_name = "WHERE", value_enum, default_value_t = Backing::File)]
-    pub backing: Backing,
     /// Memory limit of all processes: bytes, or with K, M or G [default: a third of the buffers,
     /// at least 12M]
     #[arg(long, value_name = "SIZE", value_parser = size)]
@@ -110,9 +109,9 @@ impl Memory {
             "memory can only be limited by a control group, which takes root; run it with sudo, \
              or see `tipme bench fork`, which needs no privileges"
         );
-        if let Some(because) = self.backing.availability().not_available_because {
-            bail!("backing {} is not available, because {because}", name(&self.backing));
-        }
+        require(&PROGRAMS)?;
+        let loops = Path::new("/dev/loop-control").exists();
+        ensure!(loops, "there are no loop devices; try: modprobe loop");
         Ok(())
     }
 }

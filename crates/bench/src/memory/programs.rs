@@ -22,38 +22,23 @@ pub(super) const CHILD_BYTES: usize = 12 << 20;
 const CHILDREN_MAX: usize = 32;
 /// Sleep of the measuring process between two reads.
 pub(super) const SLEEP: Duration = Duration::from_millis(100);
-/// Word for a buffer that is not a file.
-pub(super) const NO_FILE: &str = "-";
 
 /// `memory-timer PROCS_FILES FILE STAMPS COUNT MS`: sleeps, reads a word of the next page of its
 /// buffer, and records a time stamp.
 pub(crate) fn timer(words: &[&str]) -> Result<()> {
-    let buffer = match word(words, 1)? {
-        NO_FILE => MappedPages::of_small_pages(OWN_BYTES)?,
-        path => MappedPages::of_read_only(
-            &File::open(path).with_context(|| format!("cannot open {path}"))?,
-        )?,
-    };
+    let path = word(words, 1)?;
+    let file = File::open(path).with_context(|| format!("cannot open {path}"))?;
+    let buffer = MappedPages::of_read_only(&file)?;
     enter_all(word(words, 0)?)?;
-    let buffer = filled(buffer, word(words, 1)? == NO_FILE);
+    (0..buffer.pages()).for_each(|page| {
+        std::hint::black_box(buffer.touch(page));
+    });
     let stamps = ProcessStamps::begin(words, 2)?;
     stamps.repeat(|round| {
         std::thread::sleep(SLEEP);
         std::hint::black_box(buffer.touch(round));
     });
     Ok(())
-}
-
-/// Brings all pages into memory: writes memory, reads a file.
-fn filled(mut buffer: MappedPages, writable: bool) -> MappedPages {
-    for page in 0..buffer.pages() {
-        if writable {
-            buffer.fill(page);
-        } else {
-            std::hint::black_box(buffer.touch(page));
-        }
-    }
-    buffer
 }
 
 /// `memory-children PROCS_FILES COUNT FILES SECONDS`: forks COUNT children that each write a word
@@ -78,10 +63,7 @@ pub(crate) fn children(words: &[&str]) -> Result<()> {
 
 fn write_all_the_time(files: &str, number: usize, begin: &mut impl Write) -> Result<()> {
     let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
-    let mut buffer = match files {
-        NO_FILE => MappedPages::of_small_pages(CHILD_BYTES)?,
-        prefix => file_of(&format!("{prefix}.{number}"))?,
-    };
+    let mut buffer = file_of(&format!("{files}.{number}"))?;
     let pages = buffer.pages();
     (0..pages).for_each(|page| buffer.fill(page));
     begin.write_all(&[1]).context("the parent has ended")?;

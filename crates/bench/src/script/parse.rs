@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Conversion from TOML to a script. Every error names the line and the remedy.
+//! Reader of scripts: from text to steps, or to an error with line and remedy.
+//!
+//! The types say which values a script may have; their errors come with the place of the value.
+//! What a step or a file lacks as a whole is reported at its first line.
 
 use super::parts::{
     Content, EVENTS_MAX, FILE_BYTES_MAX, FILES_MAX, Input, MadeFile, SCRIPT_BYTES_MAX, Script,
     ScriptAct, ScriptStep, TEXT_BYTES_MAX,
 };
 use super::prose;
-use super::raw::{RawFile, RawScript, RawStep, StepKind};
-use anyhow::{Error, Result, anyhow, bail};
+use anyhow::{Error, Result, anyhow, bail, ensure};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+use std::collections::BTreeMap;
 use std::fmt::Display;
-use std::ops::RangeInclusive;
 use std::path::{Component, Path};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,28 +22,309 @@ use tipme_desktop::inject::Pace;
 use tipme_measure::InputClass;
 use toml::Spanned;
 
-/// Default typing speed in words per minute: that of the paper's typist.
+/// Usual pace, as a typist's.
 const WORDS_PER_MINUTE: f64 = 100.0;
-/// Default interval between two presses of one key, or two clicks.
+/// Usual interval between inputs of a step that repeats one, in milliseconds.
 const EVERY_MS: u64 = 250;
-const PACE_RANGE: RangeInclusive<f64> = 1.0..=1_000.0;
-const EVERY_MS_RANGE: RangeInclusive<u64> = 20..=5_000;
-const PAUSE_MS_RANGE: RangeInclusive<u64> = 1..=600_000;
-const TIMES_RANGE: RangeInclusive<u64> = 1..=EVENTS_MAX as u64;
-/// Default time limit of a wait for idle.
+/// Usual limit of a wait for a quiet screen, in milliseconds.
 const IDLE_AT_MOST_MS: u64 = 10_000;
-/// Range for the number of sections of a generated page.
-const SECTIONS_RANGE: RangeInclusive<u64> = 1..=10_000;
-/// Range for the number of slides of a generated presentation.
-const SLIDES_RANGE: RangeInclusive<u64> = 1..=1_000;
-/// Pixels from the corner of the screen.
-const PLACE_RANGE: RangeInclusive<i64> = 0..=32_767;
+/// Maximum length of a label.
 const LABEL_BYTES_MAX: usize = 80;
+/// Maximum pause, in milliseconds.
+const PAUSE_MS_MAX: u64 = 600_000;
 
-/// A script's text while it is parsed.
-struct ScriptReader<'a> {
-    name: &'a str,
-    text: &'a str,
+/// A script as written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawScript {
+    about: Option<String>,
+    #[serde(default)]
+    application: Vec<String>,
+    seed: Option<u64>,
+    #[serde(default, deserialize_with = "within::<1, 3_600, _>")]
+    start_within_s: Option<u64>,
+    #[serde(default, deserialize_with = "thousandths::<1_000, 1_000_000, _>")]
+    words_per_minute: Option<f64>,
+    #[serde(default, deserialize_with = "thousandths::<0, 900, _>")]
+    variation: Option<f64>,
+    #[serde(default)]
+    threshold_ms: BTreeMap<ClassName, Threshold>,
+    #[serde(default)]
+    file: Vec<Spanned<RawFile>>,
+    #[serde(default)]
+    step: Vec<Spanned<RawStep>>,
+}
+
+/// A file to make, with one of four contents.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawFile {
+    #[serde(deserialize_with = "path_in_home")]
+    path: String,
+    content: Option<String>,
+    #[serde(default, deserialize_with = "within::<0, FILE_BYTES_MAX, _>")]
+    prose_bytes: Option<u64>,
+    #[serde(default, deserialize_with = "within::<1, 10_000, _>")]
+    page_sections: Option<u64>,
+    #[serde(default, deserialize_with = "within::<1, 1_000, _>")]
+    slides: Option<u64>,
+}
+
+/// A step: one of the first eight, and attributes that suit it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawStep {
+    r#type: Option<String>,
+    #[serde(default, deserialize_with = "within::<1, EVENTS_MAX, _>")]
+    prose: Option<u64>,
+    #[serde(default, deserialize_with = "key")]
+    key: Option<(String, Chord)>,
+    click: Option<StepPlace>,
+    r#move: Option<StepPlace>,
+    scroll: Option<ScrollWay>,
+    #[serde(default, deserialize_with = "within::<1, PAUSE_MS_MAX, _>")]
+    pause_ms: Option<u64>,
+    #[serde(default, deserialize_with = "within::<1, PAUSE_MS_MAX, _>")]
+    idle_ms: Option<u64>,
+    #[serde(default, deserialize_with = "within::<1, EVENTS_MAX, _>")]
+    times: Option<u64>,
+    #[serde(default, deserialize_with = "within::<20, 5_000, _>")]
+    every_ms: Option<u64>,
+    #[serde(default, deserialize_with = "within::<1, 9, _>")]
+    button: Option<u64>,
+    #[serde(default, deserialize_with = "within::<1, PAUSE_MS_MAX, _>")]
+    at_most_ms: Option<u64>,
+    #[serde(default, deserialize_with = "thousandths::<1_000, 1_000_000, _>")]
+    words_per_minute: Option<f64>,
+    #[serde(default, deserialize_with = "label")]
+    label: Option<Arc<str>>,
+    class: Option<ClassName>,
+}
+
+/// Attributes that suit each kind of step.
+const KINDS: [(&str, &[&str]); 8] = [
+    ("type", &["words_per_minute", "label", "class"]),
+    ("prose", &["words_per_minute", "label", "class"]),
+    ("key", &["times", "every_ms", "label", "class"]),
+    ("click", &["times", "every_ms", "button", "label", "class"]),
+    ("move", &["every_ms", "label", "class"]),
+    ("scroll", &["times", "every_ms", "label", "class"]),
+    ("pause_ms", &[]),
+    ("idle_ms", &["at_most_ms"]),
+];
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum ScrollWay {
+    Up,
+    Down,
+}
+
+/// Pixels from the upper left corner.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(try_from = "[i64; 2]")]
+struct StepPlace {
+    x: i16,
+    y: i16,
+}
+
+impl TryFrom<[i64; 2]> for StepPlace {
+    type Error = String;
+
+    fn try_from([x, y]: [i64; 2]) -> Result<StepPlace, String> {
+        let on_screen = |pixel: i64| i16::try_from(pixel).ok().filter(|pixel| *pixel >= 0);
+        let place = on_screen(x).zip(on_screen(y)).map(|(x, y)| StepPlace { x, y });
+        place.ok_or_else(|| format!("there is no place [{x}, {y}] on a screen"))
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
+struct ClassName(InputClass);
+
+impl TryFrom<String> for ClassName {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<ClassName, String> {
+        let known = || InputClass::ALL.map(InputClass::name).join(", ");
+        InputClass::named(&name)
+            .map(ClassName)
+            .ok_or_else(|| format!("there is no class \"{name}\"; use {}", known()))
+    }
+}
+
+/// Threshold of a class, in milliseconds.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(try_from = "f64")]
+struct Threshold(f64);
+
+impl TryFrom<f64> for Threshold {
+    type Error = String;
+
+    fn try_from(ms: f64) -> Result<Threshold, String> {
+        let fits = (0.001..=600_000.0).contains(&ms);
+        fits.then_some(Threshold(ms)).ok_or_else(|| not_within(ms, 0.001, 600_000.0))
+    }
+}
+
+fn not_within(value: impl Display, least: impl Display, most: impl Display) -> String {
+    format!("{value} is no number from {least} to {most}")
+}
+
+fn within<'de, const LEAST: u64, const MOST: u64, D: Deserializer<'de>>(
+    from: D,
+) -> Result<Option<u64>, D::Error> {
+    let value = u64::deserialize(from)?;
+    let fits = (LEAST..=MOST).contains(&value);
+    fits.then_some(Some(value)).ok_or_else(|| D::Error::custom(not_within(value, LEAST, MOST)))
+}
+
+/// Reads a number between two thousandths.
+fn thousandths<'de, const LEAST: u64, const MOST: u64, D: Deserializer<'de>>(
+    from: D,
+) -> Result<Option<f64>, D::Error> {
+    let value = f64::deserialize(from)?;
+    let [least, most] = [LEAST, MOST].map(|bound| bound as f64 / 1e3);
+    let fits = (least..=most).contains(&value);
+    fits.then_some(Some(value)).ok_or_else(|| D::Error::custom(not_within(value, least, most)))
+}
+
+fn key<'de, D: Deserializer<'de>>(from: D) -> Result<Option<(String, Chord)>, D::Error> {
+    let name = String::deserialize(from)?;
+    let chord = name.parse().map_err(|_| {
+        D::Error::custom(format_args!(
+            "\"{}\" is not a key; write it like ctrl+s, Page_Down, f5 or plus",
+            name.escape_debug()
+        ))
+    })?;
+    Ok(Some((name, chord)))
+}
+
+fn label<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Arc<str>>, D::Error> {
+    let text = String::deserialize(from)?;
+    if text.is_empty() || text.len() > LABEL_BYTES_MAX || text.chars().any(char::is_control) {
+        let what = format!("a label has 1 to {LABEL_BYTES_MAX} bytes in one line; choose another");
+        return Err(D::Error::custom(what));
+    }
+    Ok(Some(text.into()))
+}
+
+fn path_in_home<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    let path = String::deserialize(from)?;
+    let plain = Path::new(&path).components().all(|part| matches!(part, Component::Normal(_)));
+    if plain && (1..=1_000).contains(&path.len()) && !path.contains('\0') {
+        return Ok(path);
+    }
+    Err(D::Error::custom(format_args!(
+        "\"{path}\" is not a place in the home folder; give a plain path such as notes/text.txt"
+    )))
+}
+
+/// Reads a script; `name` is used in errors.
+pub(super) fn parse(name: &str, text: &str) -> Result<Script> {
+    let bytes = text.len();
+    ensure!(
+        bytes <= SCRIPT_BYTES_MAX,
+        "script {name} has {bytes} bytes, at most {SCRIPT_BYTES_MAX} are read; make it shorter"
+    );
+    let fail = |at: usize, what: &dyn Display| -> Error {
+        let line = 1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count();
+        anyhow!("script {name}, line {line}: {what}")
+    };
+    let raw: RawScript = toml::from_str(text).map_err(|error| {
+        let what = error.message().lines().collect::<Vec<_>>().join(", ");
+        let remedy = "see the scripts that come with tipme: tipme measure --list";
+        fail(error.span().map_or(0, |span| span.start), &format_args!("{what}; {remedy}"))
+    })?;
+    let made = raw.file.len();
+    ensure!(made <= FILES_MAX, "script {name} makes {made} files, at most {FILES_MAX}");
+    let seed = raw.seed.unwrap_or(1);
+    let files = raw
+        .file
+        .iter()
+        .map(|file| file.get_ref().made(seed).map_err(|error| fail(file.span().start, &error)));
+    let files = files.collect::<Result<_>>()?;
+    let mut reader = StepReader {
+        seed,
+        words_per_minute: raw.words_per_minute.unwrap_or(WORDS_PER_MINUTE),
+        variation: raw.variation.unwrap_or(Pace::default().variation),
+        steps: Vec::new(),
+        inputs: 0,
+        typed_bytes: 0,
+    };
+    for step in &raw.step {
+        reader.step(step.get_ref()).map_err(|error| fail(step.span().start, &error))?;
+    }
+    let thresholds = raw.threshold_ms.iter().map(|(class, ms)| (class.0, (ms.0 * 1e6) as u64));
+    Ok(Script {
+        name: name.to_owned(),
+        about: raw.about.unwrap_or_default(),
+        application: raw.application,
+        start_within: Duration::from_secs(raw.start_within_s.unwrap_or(60)),
+        thresholds: thresholds.collect(),
+        files,
+        steps: reader.steps,
+    })
+}
+
+impl RawFile {
+    fn made(&self, seed: u64) -> Result<MadeFile> {
+        let content = match (&self.content, self.prose_bytes, self.page_sections, self.slides) {
+            (Some(text), None, None, None) => Content::Plain(text.clone()),
+            (None, Some(bytes), None, None) => Content::Prose { bytes, seed },
+            (None, None, Some(sections), None) => Content::Page { sections, seed },
+            (None, None, None, Some(slides)) => Content::Slides { slides, seed },
+            _ => bail!(
+                "say what is in the file by one of content, prose_bytes, page_sections, slides"
+            ),
+        };
+        Ok(MadeFile { path: self.path.clone(), content })
+    }
+}
+
+impl RawStep {
+    /// Returns the name of the kind, if the step is of one and its attributes suit it.
+    fn kind(&self) -> Result<&'static str> {
+        let given = [
+            self.r#type.is_some(),
+            self.prose.is_some(),
+            self.key.is_some(),
+            self.click.is_some(),
+            self.r#move.is_some(),
+            self.scroll.is_some(),
+            self.pause_ms.is_some(),
+            self.idle_ms.is_some(),
+        ];
+        let mut kinds = KINDS.iter().zip(given).filter(|(_, given)| *given).map(|(kind, _)| kind);
+        let Some((kind, takes)) = kinds.next() else {
+            let names = KINDS.map(|(name, _)| name).join(", ");
+            bail!("the step does nothing; give it one of {names}");
+        };
+        if let Some((other, _)) = kinds.next() {
+            bail!("the step is two things at once, {kind} and {other}; make two steps of it");
+        }
+        let attributes = [
+            ("times", self.times.is_some()),
+            ("every_ms", self.every_ms.is_some()),
+            ("button", self.button.is_some()),
+            ("at_most_ms", self.at_most_ms.is_some()),
+            ("words_per_minute", self.words_per_minute.is_some()),
+            ("label", self.label.is_some()),
+            ("class", self.class.is_some()),
+        ];
+        let strange = attributes.iter().find(|(name, given)| *given && !takes.contains(name));
+        strange.map_or(Ok(*kind), |(name, _)| {
+            bail!("{name} means nothing in a step with {kind}; leave it out")
+        })
+    }
+
+    fn class(&self, usual: InputClass) -> InputClass {
+        self.class.map_or(usual, |class| class.0)
+    }
+}
+
+/// The steps read so far.
+struct StepReader {
     seed: u64,
     words_per_minute: f64,
     variation: f64,
@@ -48,350 +333,91 @@ struct ScriptReader<'a> {
     typed_bytes: usize,
 }
 
-pub(super) fn parse(name: &str, text: &str) -> Result<Script> {
-    if text.len() > SCRIPT_BYTES_MAX {
-        bail!(
-            "script {name} has {} bytes, at most {SCRIPT_BYTES_MAX} are read; make it shorter",
-            text.len()
-        );
-    }
-    let mut reader = ScriptReader {
-        name,
-        text,
-        seed: 1,
-        words_per_minute: WORDS_PER_MINUTE,
-        variation: Pace::default().variation,
-        steps: Vec::new(),
-        inputs: 0,
-        typed_bytes: 0,
-    };
-    let raw: RawScript = toml::from_str(text).map_err(|error| reader.wrong(&error))?;
-    reader.seed = raw.seed.unwrap_or(1);
-    reader.words_per_minute = reader.number_or(
-        WORDS_PER_MINUTE,
-        &raw.words_per_minute,
-        "words_per_minute",
-        PACE_RANGE,
-    )?;
-    reader.variation =
-        reader.number_or(reader.variation, &raw.variation, "variation", 0.0..=0.9)?;
-    reader.finish(raw)
-}
-
-impl ScriptReader<'_> {
-    fn finish(mut self, raw: RawScript) -> Result<Script> {
-        let seconds = self.number_or(60, &raw.start_within_s, "start_within_s", 1..=3_600)?;
-        let thresholds = raw.threshold_ms.iter().map(|(class, value)| self.threshold(class, value));
-        let thresholds = thresholds.collect::<Result<_>>()?;
-        if raw.file.len() > FILES_MAX {
-            bail!(
-                "script {} makes {} files, at most {FILES_MAX}; leave some out",
-                self.name,
-                raw.file.len()
-            );
-        }
-        let files = raw.file.iter().map(|file| self.file(file)).collect::<Result<_>>()?;
-        raw.step.iter().try_for_each(|step| self.step(step))?;
-        Ok(Script {
-            name: self.name.to_owned(),
-            about: raw.about.unwrap_or_default(),
-            application: raw.application,
-            start_within: Duration::from_secs(seconds),
-            thresholds,
-            files,
-            steps: self.steps,
-        })
-    }
-
-    fn fail<T>(&self, at: usize, what: impl Display) -> Result<T> {
-        Err(self.error(at, what))
-    }
-
-    fn error(&self, at: usize, what: impl Display) -> Error {
-        let before = self.text.as_bytes().iter().take(at);
-        let line = 1 + before.filter(|byte| **byte == b'\n').count();
-        anyhow!("script {}, line {line}: {what}", self.name)
-    }
-
-    /// Reports text that is no TOML, or not the shape of a script.
-    fn wrong(&self, error: &toml::de::Error) -> Error {
-        let what = error.message().lines().collect::<Vec<_>>().join(", ");
-        let remedy = "see the scripts that come with tipme: tipme measure --list";
-        self.error(error.span().map_or(0, |span| span.start), format_args!("{what}; {remedy}"))
-    }
-
-    fn number<T: Copy + PartialOrd + Display>(
-        &self,
-        value: &Spanned<T>,
-        name: &str,
-        range: RangeInclusive<T>,
-    ) -> Result<T> {
-        if range.contains(value.get_ref()) {
-            return Ok(*value.get_ref());
-        }
-        let (from, to) = range.into_inner();
-        self.fail(
-            value.span().start,
-            format_args!("{name} is {}; give a number from {from} to {to}", value.get_ref()),
-        )
-    }
-
-    /// Returns the usual number if none is given.
-    fn number_or<T: Copy + PartialOrd + Display>(
-        &self,
-        usual: T,
-        value: &Option<Spanned<T>>,
-        name: &str,
-        range: RangeInclusive<T>,
-    ) -> Result<T> {
-        value.as_ref().map_or(Ok(usual), |value| self.number(value, name, range))
-    }
-
-    fn threshold(
-        &self,
-        class: &Spanned<String>,
-        value: &Spanned<f64>,
-    ) -> Result<(InputClass, u64)> {
-        let threshold_ms = self.number(value, "the threshold", 0.001..=600_000.0)?;
-        Ok((self.class(class)?, (threshold_ms * 1e6) as u64))
-    }
-
-    fn class(&self, name: &Spanned<String>) -> Result<InputClass> {
-        let known = InputClass::ALL.map(InputClass::name).join(", ");
-        InputClass::named(name.get_ref()).ok_or_else(|| {
-            self.error(
-                name.span().start,
-                format_args!("there is no class \"{}\"; use {known}", name.get_ref()),
-            )
-        })
-    }
-
-    fn file(&self, file: &Spanned<RawFile>) -> Result<MadeFile> {
-        let raw = file.get_ref();
-        let path = raw.path.get_ref();
-        let plain = Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
-        if !plain || path.is_empty() || path.len() > 1_000 || path.contains('\0') {
-            return self.fail(
-                raw.path.span().start,
-                format_args!(
-                    "\"{}\" is not a place in the home folder; give a plain path such as notes/text.txt",
-                    path
-                ),
-            );
-        }
-        let content = match (&raw.content, &raw.prose_bytes, &raw.page_sections, &raw.slides) {
-            (Some(text), None, None, None) => Content::Plain(text.clone()),
-            (None, Some(bytes), None, None) => Content::Prose {
-                bytes: self.number(bytes, "prose_bytes", 0..=FILE_BYTES_MAX)?,
-                seed: self.seed,
-            },
-            (None, None, Some(count), None) => Content::Page {
-                sections: self.number(count, "page_sections", SECTIONS_RANGE)?,
-                seed: self.seed,
-            },
-            (None, None, None, Some(count)) => Content::Slides {
-                slides: self.number(count, "slides", SLIDES_RANGE)?,
-                seed: self.seed,
-            },
-            _ => {
-                let what =
-                    "say what is in the file by one of content, prose_bytes, page_sections, slides";
-                return self.fail(file.span().start, what);
-            }
-        };
-        Ok(MadeFile { path: path.clone(), content })
-    }
-
-    fn step(&mut self, step: &Spanned<RawStep>) -> Result<()> {
-        let raw = step.get_ref();
-        let at = step.span().start;
-        let kind = self.kind(raw, at)?;
-        self.check_attributes(raw, &kind)?;
-        match kind {
-            StepKind::Pause(time) => {
-                let time = self.number(time, "pause_ms", PAUSE_MS_RANGE)?;
-                self.steps.push(ScriptStep::Pause(Duration::from_millis(time)));
-            }
-            StepKind::Idle(quiet) => self.idle(quiet, &raw.at_most_ms)?,
-            StepKind::Type(text) => self.text(raw, text.get_ref(), text.span().start)?,
-            StepKind::Prose(count) => {
-                let count = self.number(count, "prose", 1..=EVENTS_MAX as u64)? as usize;
-                let text = prose::typed(count, self.seed.wrapping_add(self.inputs as u64));
-                self.text(raw, &text, at)?;
-            }
-            StepKind::Key(_) | StepKind::Click(_) | StepKind::Move(_) | StepKind::Scroll(_) => {
-                self.presses(raw, &kind, at)?
-            }
+impl StepReader {
+    fn step(&mut self, raw: &RawStep) -> Result<()> {
+        let kind = raw.kind()?;
+        if let Some(time) = raw.pause_ms {
+            self.steps.push(ScriptStep::Pause(Duration::from_millis(time)));
+        } else if let Some(quiet) = raw.idle_ms {
+            let at_most = raw.at_most_ms.unwrap_or(IDLE_AT_MOST_MS.max(quiet));
+            let [quiet, at_most] = [quiet, at_most].map(Duration::from_millis);
+            self.steps.push(ScriptStep::Idle { quiet, at_most });
+        } else if let Some(text) = &raw.r#type {
+            self.text(raw, text)?;
+        } else if let Some(count) = raw.prose {
+            let text = prose::typed(count as usize, self.seed.wrapping_add(self.inputs as u64));
+            self.text(raw, &text)?;
+        } else {
+            self.presses(raw, kind)?;
         }
         Ok(())
     }
 
-    /// Returns the kind of a step, which must be exactly one.
-    fn kind<'r>(&self, raw: &'r RawStep, at: usize) -> Result<StepKind<'r>> {
-        let mut given = raw.kinds();
-        match (given.next(), given.next()) {
-            (Some(kind), None) => Ok(kind),
-            (None, _) => self.fail(
-                at,
-                "the step does nothing; give it one of type, prose, key, click, move, scroll, pause_ms, idle_ms",
-            ),
-            (Some(one), Some(other)) => {
-                let (one, other) = (one.name(), other.name());
-                self.fail(at, format_args!("the step is two things at once, {one} and {other}; make two steps of it"))
-            }
-        }
-    }
-
-    /// Fails if a step has a key that does not apply to its kind.
-    fn check_attributes(&self, raw: &RawStep, kind: &StepKind<'_>) -> Result<()> {
-        let given = raw.attributes();
-        let mut strange = given.iter().filter(|(name, _)| !kind.takes().contains(name));
-        match strange.find_map(|(name, at)| at.map(|at| (name, at))) {
-            Some((name, at)) => {
-                let kind = kind.name();
-                self.fail(
-                    at,
-                    format_args!("{name} means nothing in a step with {kind}; leave it out"),
-                )
-            }
-            None => Ok(()),
-        }
-    }
-
-    fn idle(&mut self, quiet: &Spanned<u64>, at_most: &Option<Spanned<u64>>) -> Result<()> {
-        let quiet = self.number(quiet, "idle_ms", PAUSE_MS_RANGE)?;
-        let usual = IDLE_AT_MOST_MS.max(quiet);
-        let at_most = self.number_or(usual, at_most, "at_most_ms", PAUSE_MS_RANGE)?;
-        self.steps.push(ScriptStep::Idle {
-            quiet: Duration::from_millis(quiet),
-            at_most: Duration::from_millis(at_most),
-        });
-        Ok(())
-    }
-
-    fn text(&mut self, raw: &RawStep, text: &str, at: usize) -> Result<()> {
+    fn text(&mut self, raw: &RawStep, text: &str) -> Result<()> {
         self.typed_bytes += text.len();
-        if self.typed_bytes > TEXT_BYTES_MAX {
-            return self.fail(
-                at,
-                format_args!("more than {TEXT_BYTES_MAX} bytes are typed; make the script shorter"),
-            );
-        }
+        ensure!(
+            self.typed_bytes <= TEXT_BYTES_MAX,
+            "more than {TEXT_BYTES_MAX} bytes are typed; make the script shorter"
+        );
         let mut controls = text.chars().filter(|letter| letter.is_control());
         if let Some(letter) = controls.find(|letter| !"\n\t\u{8}\u{1b}".contains(*letter)) {
             let letter = letter.escape_debug();
-            return self.fail(
-                at,
-                format_args!("\"{letter}\" cannot be typed; leave it out, or name a key by key"),
-            );
+            bail!("\"{letter}\" cannot be typed; leave it out, or name a key by key");
         }
-        let (usual, pace) = (self.words_per_minute, &raw.words_per_minute);
-        let pace = self.number_or(usual, pace, "words_per_minute", PACE_RANGE)?;
-        let class = raw.class.as_ref().map_or(Ok(InputClass::Key), |class| self.class(class))?;
-        let (label, newline) = (self.label(raw, "type")?, Arc::from("newline"));
-        self.pace(pace);
+        let label = raw.label.clone().unwrap_or_else(|| "type".into());
+        let newline = raw.label.clone().unwrap_or_else(|| "newline".into());
+        self.pace(raw.words_per_minute.unwrap_or(self.words_per_minute));
         for letter in text.chars() {
-            let label = if letter == '\n' && raw.label.is_none() {
-                Arc::clone(&newline)
-            } else {
-                Arc::clone(&label)
-            };
-            self.input(Input { act: ScriptAct::Character(letter), label, class }, at)?;
+            let label = Arc::clone(if letter == '\n' { &newline } else { &label });
+            let class = raw.class(InputClass::Key);
+            self.input(Input { act: ScriptAct::Character(letter), label, class })?;
         }
         Ok(())
     }
 
-    /// Adds presses of a key or button, or moves of the pointer, with their own intervals.
-    fn presses(&mut self, raw: &RawStep, kind: &StepKind<'_>, at: usize) -> Result<()> {
-        let (act, usual) = self.act(raw, kind)?;
-        let times = self.number_or(1, &raw.times, "times", TIMES_RANGE)?;
-        let every = self.number_or(EVERY_MS, &raw.every_ms, "every_ms", EVERY_MS_RANGE)?;
-        let class = raw.class.as_ref().map_or(Ok(usual), |class| self.class(class))?;
-        let label = self.label(raw, kind.label())?;
-        self.pace(60_000.0 / (5 * every) as f64);
-        for _ in 0..times {
-            self.input(Input { act: act.clone(), label: Arc::clone(&label), class }, at)?;
+    /// Adds the presses, or the movement, of one step.
+    fn presses(&mut self, raw: &RawStep, kind: &'static str) -> Result<()> {
+        let (act, usual) = match raw {
+            RawStep { click: Some(StepPlace { x, y }), button, .. } => {
+                let button = button.unwrap_or(1) as u8;
+                (ScriptAct::Click { x: *x, y: *y, button }, InputClass::Click)
+            }
+            RawStep { r#move: Some(StepPlace { x, y }), .. } => {
+                (ScriptAct::Move { x: *x, y: *y }, InputClass::Motion)
+            }
+            RawStep { scroll: Some(way), .. } => {
+                (ScriptAct::Scroll { down: matches!(way, ScrollWay::Down) }, InputClass::Scroll)
+            }
+            RawStep { key: Some((_, chord)), .. } => {
+                (ScriptAct::Key(chord.clone()), InputClass::Key)
+            }
+            _ => bail!("a step without a press"),
+        };
+        let name = raw.key.as_ref().map_or(kind, |(name, _)| name);
+        let label = raw.label.clone().unwrap_or_else(|| name.into());
+        self.pace(60_000.0 / (5 * raw.every_ms.unwrap_or(EVERY_MS)) as f64);
+        for _ in 0..raw.times.unwrap_or(1) {
+            let label = Arc::clone(&label);
+            self.input(Input { act: act.clone(), label, class: raw.class(usual) })?;
         }
         Ok(())
     }
 
-    fn act(&self, raw: &RawStep, kind: &StepKind<'_>) -> Result<(ScriptAct, InputClass)> {
-        Ok(match kind {
-            StepKind::Click(place) => {
-                let (x, y) = self.place(place)?;
-                let button = self.number_or(1, &raw.button, "button", 1..=9)?;
-                (ScriptAct::Click { x, y, button: button as u8 }, InputClass::Click)
-            }
-            StepKind::Move(place) => {
-                let (x, y) = self.place(place)?;
-                (ScriptAct::Move { x, y }, InputClass::Motion)
-            }
-            StepKind::Scroll(way) => match way.get_ref().as_str() {
-                "down" => (ScriptAct::Scroll { down: true }, InputClass::Scroll),
-                "up" => (ScriptAct::Scroll { down: false }, InputClass::Scroll),
-                other => {
-                    return self.fail(
-                        way.span().start,
-                        format_args!("cannot scroll \"{other}\"; say \"up\" or \"down\""),
-                    );
-                }
-            },
-            StepKind::Key(name) => (ScriptAct::Key(self.chord(name)?), InputClass::Key),
-            _ => bail!("script {}: a step without a press", self.name),
-        })
-    }
-
-    fn place(&self, place: &Spanned<[i64; 2]>) -> Result<(i16, i16)> {
-        let [x, y] = *place.get_ref();
-        if PLACE_RANGE.contains(&x) && PLACE_RANGE.contains(&y) {
-            return Ok((x as i16, y as i16));
-        }
-        let what = format!(
-            "there is no place [{x}, {y}] on a screen; give pixels from the upper left corner"
-        );
-        self.fail(place.span().start, what)
-    }
-
-    fn chord(&self, name: &Spanned<String>) -> Result<Chord> {
-        name.get_ref().parse().map_err(|_| {
-            let what = "is not a key; write it like ctrl+s, Page_Down, f5 or plus";
-            self.error(
-                name.span().start,
-                format_args!("\"{}\" {what}", name.get_ref().escape_debug()),
-            )
-        })
-    }
-
-    fn label(&self, raw: &RawStep, usual: &str) -> Result<Arc<str>> {
-        let Some(label) = &raw.label else { return Ok(Arc::from(usual)) };
-        let text = label.get_ref();
-        if text.is_empty() || text.len() > LABEL_BYTES_MAX || text.chars().any(char::is_control) {
-            let what =
-                format!("a label has 1 to {LABEL_BYTES_MAX} bytes in one line; choose another");
-            return self.fail(label.span().start, what);
-        }
-        Ok(Arc::from(text.as_str()))
-    }
-
-    /// Sets the rhythm of a step, which derives from the seed.
+    /// Sets the pace of the next inputs. Each step has a seed of its own, so that steps can be
+    /// exchanged without a change of the others.
     fn pace(&mut self, words_per_minute: f64) {
         let seed =
             self.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(self.inputs as u64 + 1);
-        self.steps.push(ScriptStep::Pace(Pace {
-            words_per_minute,
-            variation: self.variation,
-            seed,
-        }));
+        let variation = self.variation;
+        self.steps.push(ScriptStep::Pace(Pace { words_per_minute, variation, seed }));
     }
 
-    fn input(&mut self, input: Input, at: usize) -> Result<()> {
+    fn input(&mut self, input: Input) -> Result<()> {
         self.inputs += 1;
-        if self.inputs > EVENTS_MAX {
-            return self.fail(
-                at,
-                format_args!("there are more than {EVENTS_MAX} inputs; make the script shorter"),
-            );
-        }
+        ensure!(
+            self.inputs as u64 <= EVENTS_MAX,
+            "there are more than {EVENTS_MAX} inputs; make the script shorter"
+        );
         self.steps.push(ScriptStep::Input(input));
         Ok(())
     }
@@ -440,18 +466,11 @@ mod tests {
         for (lines, expected) in [
             (
                 "key = \"no_such\"",
-                "4: \"no_such\" is not a key; write it like ctrl+s, Page_Down, f5 or plus",
+                "script s, line 4: \"no_such\" is not a key; write it like ctrl+s, Page_Down, f5",
             ),
-            ("key = \"a\"\ntimes = 0", "5: times is 0; give a number from 1 to 100000"),
-            ("scroll = \"left\"", "4: cannot scroll \"left\"; say \"up\" or \"down\""),
-            (
-                "pause_ms = 5\nlabel = \"x\"",
-                "5: label means nothing in a step with pause_ms; leave it out",
-            ),
-        ] {
-            assert_eq!(step(lines), format!("script s, line {expected}"));
-        }
-        for (lines, expected) in [
+            ("key = \"a\"\ntimes = 0", "line 5: 0 is no number from 1 to 100000"),
+            ("scroll = \"left\"", "line 4: unknown variant `left`, expected `up` or `down`"),
+            ("pause_ms = 5\nlabel = \"x\"", "line 3: label means nothing in a step with pause_ms"),
             ("keey = \"a\"", "script s, line 4: unknown field `keey`"),
             ("keey = \"a\"", "; see the scripts that come with tipme: tipme measure --list"),
             (
@@ -465,7 +484,7 @@ mod tests {
             ("move = [5, 5]\ntimes = 2", "times means nothing in a step with move; leave it out"),
             ("type = \"\\u0001\"", "cannot be typed; leave it out"),
             ("pause_ms = -5", "line 4: "),
-            ("prose = 100001", "prose is 100001; give a number from 1 to 100000"),
+            ("prose = 100001", "line 4: 100001 is no number from 1 to 100000"),
         ] {
             assert!(step(lines).contains(expected), "{}", step(lines));
         }

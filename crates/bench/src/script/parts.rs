@@ -12,7 +12,7 @@ use tipme_desktop::inject::Pace;
 use tipme_measure::InputClass;
 
 /// Maximum number of inputs of a script.
-pub const EVENTS_MAX: usize = 100_000;
+pub const EVENTS_MAX: u64 = 100_000;
 /// Maximum size of the typed text of a script, in bytes.
 pub(crate) const TEXT_BYTES_MAX: usize = 1 << 20;
 /// Maximum size of a script, in bytes.

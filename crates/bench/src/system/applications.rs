@@ -2,11 +2,10 @@
 //! Several applications on a display, and the script that visits them in turn.
 
 use crate::arms::Block;
-use crate::driver::{BenchStage, Habits, User, WINDOW_TIMEOUT, Watch};
-use crate::estimate::DurationEstimate;
+use crate::driver::{BenchStage, Habits, User, Watch};
 use crate::files::{make_folder, write};
 use crate::process::missing;
-use crate::typist::{ANSWER_TIMEOUT, nanos, type_and_look};
+use crate::typist::{nanos, type_and_look};
 use anyhow::{Result, bail};
 use std::path::Path;
 use std::process::Command;
@@ -86,16 +85,8 @@ const KINDS: [ApplicationKind; 4] = [
     },
 ];
 
-/// Time until the applications are open.
-pub(super) const ESTIMATE: DurationEstimate = DurationEstimate::new(
-    Duration::from_secs(3),
-    WINDOW_TIMEOUT.saturating_mul(KINDS.len() as u32),
-);
-/// Maximum duration of a visit to an application; a run may exceed its time by this much.
-pub(super) const VISIT_MAX: Duration =
-    WINDOW_TIMEOUT.saturating_add(ANSWER_TIMEOUT.saturating_mul(KEYS_MAX));
-/// Maximum number of keys of a visit.
-const KEYS_MAX: u32 = 11;
+/// Usual time until the applications are open.
+pub(super) const OPEN_USUAL: Duration = Duration::from_secs(3);
 
 /// Returns the approximate duration of a run on a fast machine.
 pub(super) fn about(rounds: u16) -> Duration {
@@ -195,11 +186,6 @@ mod tests {
             "{:?}",
             about(10)
         );
-    }
-
-    #[test]
-    fn no_visit_has_more_keys_than_its_time_allows() {
-        assert!(KINDS.iter().all(|kind| kind.keys.chars().count() <= KEYS_MAX as usize));
     }
 
     #[test]

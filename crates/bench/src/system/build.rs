@@ -2,7 +2,6 @@
 //! Real job beside a measurement: repeated compilation of generated C files, or compression of
 //! texts if there is no compiler.
 
-use crate::estimate::DurationEstimate;
 use crate::files::write;
 use crate::intervals::Cleanup;
 use crate::load::{LedgerReading, RoundsSampler, RunningJob};
@@ -140,10 +139,6 @@ pub(crate) struct Build {
 }
 
 impl Build {
-    /// Time for its start and its end.
-    pub(super) const ESTIMATE: DurationEstimate =
-        DurationEstimate::new(Duration::from_millis(500), TIMEOUT);
-
     /// Starts the job, in a session of its own like a terminal's job, or in this one.
     pub(crate) fn start(
         tree: &Tree,

@@ -2,17 +2,13 @@
 //! Options of `tipme bench system`, its duration, and its requirements.
 
 use super::applications::{self, RUN_MAX};
-use super::build::Build;
-use crate::arms::{Arm, ArmComparison, ArmTurn, ManagerOptions};
+use crate::arms::{Arm, ArmComparison, ArmTurn, ManagerOptions, SESSION_USUAL, usual_words};
 use crate::driver::Programs;
-use crate::estimate::DurationEstimate;
 use crate::load::{LEVEL_MAX, LoadKind, default_memory};
-use crate::session::PrivateSession;
 use anyhow::{Result, ensure};
 use clap::{Args, ValueEnum};
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::ops::Add;
 use std::path::PathBuf;
 use std::time::Duration;
 use tipme_command::size;
@@ -140,30 +136,18 @@ impl System {
 
     /// Describes the expected duration, for output before the start.
     pub(super) fn plan(&self) -> String {
-        format!("{} runs; {}", self.runs(), self.estimate())
+        format!("{} runs; {}", self.runs(), usual_words(self.usual()))
     }
 
-    /// Duration of everything; the usual one holds for a fast machine.
-    fn estimate(&self) -> DurationEstimate {
+    /// Usual duration of everything, on a fast machine.
+    fn usual(&self) -> Duration {
         let turns = self.turns(0).into_iter().map(|(beside, arm)| {
-            // The script fails if it takes longer.
-            let most = RUN_MAX + applications::VISIT_MAX;
-            let script = DurationEstimate::new(
-                applications::about(self.rounds).max(self.observed(beside)).min(most),
-                most,
-            );
             let level = if beside == Beside::Synthetic { self.load } else { 0 };
-            let build =
-                if beside == Beside::Build { Build::ESTIMATE } else { DurationEstimate::default() };
-            script + build + ArmTurn { level, arm }.overhead()
+            applications::about(self.rounds).max(self.observed(beside))
+                + ArmTurn { level, arm }.overhead()
         });
-        let first =
-            DurationEstimate::new(applications::about(1), RUN_MAX + applications::VISIT_MAX);
-        PrivateSession::ESTIMATE
-            + applications::ESTIMATE
-            + first
-            + turns.fold(DurationEstimate::default(), DurationEstimate::add)
-                * usize::from(self.blocks)
+        let first = SESSION_USUAL + applications::OPEN_USUAL + applications::about(1);
+        first + turns.sum::<Duration>() * u32::from(self.blocks)
     }
 
     pub(super) fn check(&self, comparison: &ArmComparison) -> Result<()> {
@@ -185,17 +169,11 @@ mod tests {
         assert_eq!((options.turns(0), options.runs()), (backwards, 8));
     }
 
-    fn estimate(beside: &str, rounds: u16) -> DurationEstimate {
-        parsed::<System>(&format!("--beside {beside} --managed --rounds {rounds}")).estimate()
-    }
-
     #[test]
     fn only_what_is_run_takes_time() {
-        let [nothing, synthetic, build] =
-            ["nothing", "synthetic", "build"].map(|beside| estimate(beside, 1).about);
+        let [nothing, synthetic, build] = ["nothing", "synthetic", "build"]
+            .map(|beside| parsed::<System>(&format!("--beside {beside} --managed")).usual());
         assert!(nothing < synthetic && nothing < build);
-        let mut estimates = (1..=1_000).map(|rounds| estimate("build", rounds));
-        assert!(estimates.all(|estimate| estimate.about <= estimate.most));
     }
 
     #[test]

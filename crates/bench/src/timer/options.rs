@@ -8,7 +8,6 @@ use crate::cpus::{CpuList, allowed_cpus, cpu_list, expect_allowed};
 use anyhow::Result as Outcome;
 use clap::Args;
 use clap::builder::PossibleValue;
-use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
 use tipme_command::duration;
@@ -27,9 +26,8 @@ Examples:
   tipme bench timer
   tipme bench timer --mechanism relative,absolute
   sudo tipme bench timer --policy fifo:80 --period 100us -d 30s --threshold 200us
-  tipme bench timer --mechanism all --rates --json before.json --svg plots
-  tipme bench timer --repeat 5 --json before/    then, changed: tipme compare before/ after/
-  tipme bench timer --show before.json after.json"
+  tipme bench timer --mechanism all --json before.json --svg plots
+  tipme bench timer --repeat 5 --json before/    then, changed: tipme compare before/ after/"
 )]
 pub struct Timer {
     /// Time from one deadline to the next, 10us to 1s
@@ -48,9 +46,6 @@ pub struct Timer {
     /// CPUs to measure, such as 0,2-3
     #[arg(long, value_name = "all|LIST", default_value = "all", value_parser = cpus)]
     pub cpus: Cpus,
-    /// Timer slack of the threads in nanoseconds: how much the kernel may delay their timers
-    #[arg(long, value_name = "NS")]
-    pub slack: Option<NonZeroU64>,
     /// Lateness from which wake-ups are explained and fail [default: explained from 1 ms or 10
     /// times the median]
     #[arg(long, value_name = "TIME", value_parser = duration)]
@@ -64,15 +59,9 @@ pub struct Timer {
     /// Write plots into this folder; with --repeat, into a subfolder per repeat
     #[arg(long, value_name = "DIR")]
     pub svg: Option<PathBuf>,
-    /// Also measure the periods each mechanism achieves when asked for 50 us to 10 ms
-    #[arg(long)]
-    pub rates: bool,
     /// Do not record, even as root, so late wake-ups are not explained
     #[arg(long)]
     pub no_trace: bool,
-    /// Show the tables of saved results side by side, without measuring
-    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["json", "svg", "rates", "threshold", "repeat"])]
-    pub show: Vec<PathBuf>,
 }
 
 /// Requested CPUs.
@@ -105,9 +94,8 @@ impl Timer {
             Cpus::All => allowed_cpus()?,
             Cpus::List(list) => expect_allowed(list).map(|()| list.clone())?,
         };
-        let (period, duration, policy, slack_ns) =
-            (self.period, self.duration, self.policy, self.slack);
-        Ok(TimerOptions { period, duration, policy, cpus, slack_ns })
+        let (period, duration, policy) = (self.period, self.duration, self.policy);
+        Ok(TimerOptions { period, duration, policy, cpus })
     }
 
     /// Returns each chosen mechanism once, in the order of the choice.

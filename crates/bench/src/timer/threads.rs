@@ -11,14 +11,11 @@ use crate::cpus::stay_on;
 use crate::interrupt::InterruptFlag;
 use crate::locked_buffer::LockedBuffer;
 use anyhow::{Context, Result, bail};
-use std::num::NonZeroU64;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{Builder, ScopedJoinHandle};
 use std::time::Duration;
 use tipme_desktop::clock;
-use tipme_measure::timer::{
-    Delivered, LATENESS, MeasuredThread, Spread, TimerMechanism, WakeUpSeries,
-};
+use tipme_measure::timer::{LATENESS, MeasuredThread, TimerMechanism};
 use tipme_measure::{Events, Run};
 
 /// Minimum period: below it a thread would do nothing but wake up.
@@ -32,11 +29,6 @@ const WARM_UPS: u64 = 5;
 /// Time from the readiness of all threads to the first warm-up.
 const START_DELAY_NS: u64 = 5_000_000;
 
-/// Periods that `rates` measures, in microseconds.
-const RATES_US: [u64; 6] = [50, 100, 250, 1_000, 4_000, 10_000];
-/// Duration of each of these measurements.
-const RATE_TIME: Duration = Duration::from_millis(500);
-
 /// Options of a measurement.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct TimerOptions {
@@ -45,8 +37,6 @@ pub(super) struct TimerOptions {
     pub policy: SchedPolicy,
     /// CPUs to measure, see [`cpus`].
     pub cpus: Vec<usize>,
-    /// Timer slack of the threads; the default if `None`.
-    pub slack_ns: Option<NonZeroU64>,
 }
 
 /// Results of one thread.
@@ -178,10 +168,6 @@ impl MeasuringThread<'_> {
     /// Does everything that takes time or can be refused.
     fn prepare(&self) -> Result<Samples> {
         stay_on(self.cpu)?;
-        if self.options.slack_ns.is_some() {
-            rustix::thread::set_current_timer_slack(self.options.slack_ns)
-                .context("cannot set the timer slack")?;
-        }
         let samples = LockedBuffer::new(self.deadlines as usize, (u64::MAX, u64::MAX));
         self.options.policy.apply()?;
         Ok(samples)
@@ -238,43 +224,15 @@ impl MeasuringThread<'_> {
     }
 }
 
-/// Measures each mechanism with different periods, on the first of the CPUs.
-pub(super) fn rates(
-    options: &TimerOptions,
-    mechanisms: &[TimerMechanism],
-    interrupt: &InterruptFlag,
-) -> Result<Vec<Delivered>> {
-    let mut delivered = Vec::new();
-    for mechanism in mechanisms {
-        for period_us in RATES_US {
-            let period = Duration::from_micros(period_us);
-            let cpus = options.cpus.iter().take(1).copied().collect();
-            let one = TimerOptions { period, duration: RATE_TIME, cpus, ..options.clone() };
-            let tracks = measure(&one, *mechanism, interrupt)?;
-            delivered.extend(tracks.iter().filter_map(|track| deliver(track, period)));
-        }
-    }
-    Ok(delivered)
-}
-
-fn deliver(track: &ThreadWakeUps, period: Duration) -> Option<Delivered> {
-    let series = WakeUpSeries::new(&track.run, period.as_nanos() as u64)?;
-    Some(Delivered {
-        mechanism: track.thread.mechanism,
-        asked_us: period.as_nanos() as f64 / 1e3,
-        wakes_per_s: series.n() as f64 / (track.run.duration_ns as f64 / 1e9),
-        interval_us: Spread::of(series.intervals()),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cpus::allowed_cpus;
+    use tipme_measure::timer::WakeUpSeries;
 
     fn options(period: Duration, duration: Duration) -> TimerOptions {
         let cpus = allowed_cpus().expect("there are CPUs");
-        TimerOptions { period, duration, policy: SchedPolicy::Other, cpus, slack_ns: None }
+        TimerOptions { period, duration, policy: SchedPolicy::Other, cpus }
     }
 
     #[test]

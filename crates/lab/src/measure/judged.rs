@@ -3,7 +3,6 @@
 
 use super::joining::{InputOutcome, RecordedRepeat, by_reports, by_tap};
 use super::milestones::{Milestones, milestones};
-use super::spread::AnswerTime;
 use super::waiting::{Activity, PhaseTimes, waits};
 use anyhow::Result;
 use std::path::Path;
@@ -24,8 +23,6 @@ pub struct JudgedInputs {
     /// Start of the application, always timed by drawings.
     pub start: Event,
     pub waits: PhaseTimes,
-    /// Components of the latencies; `None` without records.
-    pub answer_time: Option<AnswerTime>,
 }
 
 impl JudgedInputs {
@@ -49,22 +46,9 @@ impl JudgedInputs {
             by_reports(&repeat.sent, &repeat.drawn, repeat.ended)
         };
         let milestones = milestones(&repeat.sent, &repeat.pids, &parts, repeat.ended);
-        let answer_time =
-            tap.then(|| std::mem::take(&mut activity.cpu_use).within(awaited(&outcomes)));
         let waits = waits(&repeat, &outcomes, tap.then_some(activity), threshold);
-        Ok(JudgedInputs { start: start(&repeat), repeat, outcomes, milestones, waits, answer_time })
+        Ok(JudgedInputs { start: start(&repeat), repeat, outcomes, milestones, waits })
     }
-}
-
-/// Returns the time from each input to its answer.
-fn awaited(outcomes: &[InputOutcome]) -> Vec<(u64, u64)> {
-    let answered = outcomes.iter().filter_map(|outcome| match outcome {
-        InputOutcome::Answered(event) => {
-            Some((event.times().input, event.times().input + event.latency()))
-        }
-        InputOutcome::Silent | InputOutcome::Lost => None,
-    });
-    answered.collect()
 }
 
 fn start(repeat: &MeasureRepeat) -> Event {

@@ -4,21 +4,19 @@
 use super::joining::InputOutcome;
 use super::judged::JudgedInputs;
 use super::milestones::{Milestones, completed, handled};
-use super::spread::spread;
 use std::collections::BTreeMap;
 use tipme_bench::measure::{MeasureDisplay, MeasureOptions, OperationUsage, Usage};
 use tipme_bench::screen::Place;
 use tipme_measure::think::interactive;
 use tipme_measure::{
-    ClassLimits, Event, Events, InputClass, MeasuredMachine, Run, SCHEMA, Share, Summary,
-    ThresholdProfile, apdex, columns, excess_latency_rate, interaction_p98, interarrival, ms,
-    top_class,
+    ClassLimits, DEVIATION_MAX_PERCENT, Event, Events, InputClass, MeasuredMachine, Run, SCHEMA,
+    Share, Summary, ThresholdProfile, apdex, columns, deviation_percent, excess_latency_rate,
+    interaction_p98, interarrival, mean, ms, top_class,
 };
 use tipme_record::Nanos;
 use tipme_report::measure::{
-    self, ClassFigures, CumulativeLatencies, DEVIATION_PERCENT_MAX, DriverCost, EventOutcome,
-    ExcessRate, Instrument, InterArrival, LONG_MS, LongEvent, MeasureDetails, MeasureDocument,
-    OperationCounters,
+    self, ClassFigures, CumulativeLatencies, DriverCost, EventOutcome, ExcessRate, Instrument,
+    InterArrival, LONG_MS, LongEvent, MeasureDetails, MeasureDocument, OperationCounters,
 };
 
 /// Latencies above which events count for the inter-arrival times, in nanoseconds.
@@ -90,13 +88,7 @@ fn details(
         background_ms: background.map(ms),
         long_events: long_events(&rows),
         inter_arrival: inter_arrival(runs),
-        cumulative: CumulativeLatencies {
-            spread: spread(
-                &collected(judged, |of| of.answer_time.as_ref()),
-                &collected(judged, |of| of.repeat.work.0),
-            ),
-            ..cumulative(runs)
-        },
+        cumulative: cumulative(runs),
         counters: counters(judged),
         driver: driver(judged),
         restless_waits: judged.iter().map(|judged| judged.repeat.restless).sum(),
@@ -106,11 +98,6 @@ fn details(
 
 fn total(judged: &[JudgedInputs], of: impl Fn(&JudgedInputs) -> u64) -> u64 {
     judged.iter().map(of).sum()
-}
-
-/// Maps each repeat to a part of it.
-fn collected<'a, T>(judged: &'a [JudgedInputs], of: impl Fn(&'a JudgedInputs) -> T) -> Vec<T> {
-    judged.iter().map(of).collect()
 }
 
 fn instrument(options: &MeasureOptions, tap: bool) -> Instrument {
@@ -261,20 +248,9 @@ fn total_ms(run: &Run) -> f64 {
 
 fn cumulative(runs: &[Run]) -> CumulativeLatencies {
     let repeats_ms: Vec<f64> = runs.iter().map(total_ms).collect();
-    let n = repeats_ms.len() as f64;
-    let mean = (n > 0.0).then(|| repeats_ms.iter().sum::<f64>() / n);
-    let deviation = mean.filter(|mean| n > 1.0 && *mean > 0.0).map(|mean| {
-        let squares: f64 = repeats_ms.iter().map(|total| (total - mean).powi(2)).sum();
-        100.0 * (squares / (n - 1.0)).sqrt() / mean
-    });
-    let usable = deviation.map(|percent| percent <= DEVIATION_PERCENT_MAX);
-    CumulativeLatencies {
-        repeats_ms,
-        mean_ms: mean,
-        deviation_percent: deviation,
-        usable,
-        spread: None,
-    }
+    let (mean_ms, deviation_percent) = (mean(&repeats_ms), deviation_percent(&repeats_ms));
+    let usable = deviation_percent.map(|percent| percent <= DEVIATION_MAX_PERCENT);
+    CumulativeLatencies { repeats_ms, mean_ms, deviation_percent, usable }
 }
 
 /// Returns labels with an event over the limit, in the order of the script.
@@ -422,7 +398,7 @@ mod tests {
             [600, 700].map(|ms| Some(MilestoneLatency { latency: ms * MS, open: false }));
         let mut milestones = vec![Milestones { handled, completed }; latencies_ms.len()];
         milestones.resize(outcomes.len(), Milestones::default());
-        JudgedInputs { repeat, outcomes, milestones, start, waits, answer_time: None }
+        JudgedInputs { repeat, outcomes, milestones, start, waits }
     }
 
     fn used(label: &str, ms: u64, faults: u64, cycles: u64) -> OperationUsage {

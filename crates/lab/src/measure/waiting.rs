@@ -9,13 +9,15 @@
 //! end of an event, and times without complete records, do not count.
 
 use super::joining::InputOutcome;
-use super::spread::{CpuUse, Span, merged};
 use std::collections::BTreeSet;
 use tipme_analysis::Recording;
 use tipme_bench::measure::MeasureRepeat;
 use tipme_measure::think::{self, Expectation, RECORD_NS, Signal, SignalChange, Wait};
 use tipme_measure::{Event, InputClass};
 use tipme_record::{Nanos, Tid};
+
+/// Begin and end, in nanoseconds.
+pub type Span = (u64, u64);
 
 /// Recorded activity in a time.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -24,7 +26,6 @@ pub struct Activity {
     pub computing: Vec<Span>,
     /// Times with outstanding reads from a disk.
     pub reading: Vec<Span>,
-    pub cpu_use: CpuUse,
 }
 
 /// Time by phase, from the first step of the script to the end of the last, in nanoseconds.
@@ -55,7 +56,6 @@ impl Activity {
         Activity {
             computing: busy.map(|span| (span.start.0, span.end.0)).collect(),
             reading: reads.map(|request| (request.start.0, request.end.0)).collect(),
-            cpu_use: CpuUse::of(recording, &all),
         }
         .within(from.0, recording.mark.0)
     }
@@ -66,14 +66,13 @@ impl Activity {
         let [computing, reading] = [self.computing, self.reading].map(|spans| {
             spans.into_iter().map(|(start, end)| (start.max(from), end.min(to))).collect()
         });
-        Activity { computing, reading, ..self }
+        Activity { computing, reading }
     }
 
     /// Appends another recording.
     pub fn add(&mut self, other: Activity) {
         self.computing.extend(other.computing);
         self.reading.extend(other.reading);
-        self.cpu_use.add(other.cpu_use);
     }
 }
 
@@ -127,7 +126,7 @@ fn changes<'a>(
         queued.push((times.input, dequeued));
         handled.push((dequeued, times.end.time()));
     }
-    let Activity { computing, reading, .. } =
+    let Activity { computing, reading } =
         activity.unwrap_or_else(|| Activity { computing: handled.clone(), ..Activity::default() });
     let lists = [
         (Signal::Queued, queued),
@@ -148,6 +147,20 @@ fn switched(signal: Signal, spans: Vec<Span>) -> Vec<SignalChange> {
         .flat_map(|(from, to)| [(from, true), (to, false)])
         .map(|(at, on)| SignalChange { at, signal, on })
         .collect()
+}
+
+/// Merges spans that overlap or touch.
+fn merged(mut spans: Vec<Span>) -> Vec<Span> {
+    spans.retain(|(from, to)| from < to);
+    spans.sort_unstable();
+    let mut merged: Vec<Span> = Vec::new();
+    for (from, to) in spans {
+        match merged.last_mut() {
+            Some(last) if from <= last.1 => last.1 = last.1.max(to),
+            _ => merged.push((from, to)),
+        }
+    }
+    merged
 }
 
 #[cfg(test)]
@@ -199,8 +212,7 @@ mod tests {
     fn an_application_that_sleeps_is_not_waited_for() {
         let (repeat, outcomes) = repeat(&[(100, 110, 200)]);
         let computing = vec![(110 * MS, 130 * MS), (190 * MS, 200 * MS), (600 * MS, 650 * MS)];
-        let activity =
-            Activity { computing, reading: vec![(130 * MS, 140 * MS)], ..Activity::default() };
+        let activity = Activity { computing, reading: vec![(130 * MS, 140 * MS)] };
         let waits = waits(&repeat, &outcomes, Some(activity), |_| 100 * MS);
         assert_eq!((waits.wait, waits.background), (50 * MS, Some(50 * MS)));
         assert_eq!((waits.noticed, waits.think), (0, 900 * MS));
@@ -221,9 +233,8 @@ mod tests {
     #[test]
     fn what_is_not_recorded_as_a_whole_is_not_known_to_be_busy() {
         let computing = vec![(0, 700 * MS), (800 * MS, 900 * MS)];
-        let activity =
-            Activity { computing, reading: vec![(10 * MS, 20 * MS)], ..Activity::default() }
-                .within(600 * MS, 850 * MS);
+        let activity = Activity { computing, reading: vec![(10 * MS, 20 * MS)] };
+        let activity = activity.within(600 * MS, 850 * MS);
         let changes = switched(Signal::Computing, activity.computing);
         assert_eq!(
             changes.iter().map(|change| change.at / MS).collect::<Vec<_>>(),

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Document of `tipme idle`, besides the gaps themselves.
 
-use super::calibration::ClockFigures;
 use super::exclusion::Exclusion;
 use super::naming::Resident;
-use super::observed::{Observed, longest};
+use super::observed::{ClassicLoop, Observed, longest};
 use super::validation::Validation;
 use crate::document::{Events, Run};
 use crate::percentile::Share as Percentile;
@@ -84,7 +83,7 @@ pub struct CpuFigures {
     pub records_lost: u64,
     pub longest_record_ms: f64,
     pub gaps: GapFigures,
-    pub clock: ClockFigures,
+    pub classic: Option<ClassicLoop>,
     /// `true` if the buffers were locked in memory.
     pub locked: bool,
     /// Interrupts counted by the kernel, by kind.
@@ -161,7 +160,7 @@ impl CpuFigures {
                 p99_us: lengths.shown(Percentile::P99).map(us),
                 longest_ms: ms(lengths.max().unwrap_or_default()),
             },
-            clock: observed.clock.clone(),
+            classic: observed.classic,
             locked: observed.locked,
             ..CpuFigures::default()
         }
@@ -216,13 +215,11 @@ mod tests {
     fn observed() -> Observed {
         let gaps: Vec<Gap> =
             (10..20).map(|ms| Gap { start_ns: 1_000_000 * ms, length_ns: 500_000 }).collect();
-        let clock = ClockFigures { source: "tsc".to_owned(), ..ClockFigures::default() };
         Observed {
             cpu: 3,
             end_ns: 100_000_000,
             gaps,
             cpu_time_ns: 96_000_000,
-            clock,
             locked: true,
             ..Observed::default()
         }

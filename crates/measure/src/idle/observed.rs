@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Observed gaps of one CPU.
 
-use super::calibration::ClockFigures;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Maximum number of bins in a profile; if more are requested, they are widened.
 pub const BINS_MAX: u64 = 1_000_000;
@@ -50,7 +51,17 @@ pub struct Observed {
     pub faults: u64,
     /// `true` if the buffers were locked in memory.
     pub locked: bool,
-    pub clock: ClockFigures,
+    pub classic: Option<ClassicLoop>,
+}
+
+/// Calibration of a loop of fixed length.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct ClassicLoop {
+    pub iterations: u64,
+    pub begin_ns: u64,
+    pub end_ns: u64,
+    /// Increase of the loop's time until the end.
+    pub drift_percent: f64,
 }
 
 impl Gap {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Reasons for repeats that differ too much for a comparison: recorded ones, or else the inputs
-//! that took longer.
+//! Inputs by which repeats differ too much for a comparison.
 
-use super::{MeasureDetails, RepeatSpread};
+use super::MeasureDetails;
 use crate::plot::words::{duration, plain};
 use std::collections::BTreeMap;
 use tipme_measure::{InputClass, spread_shares};
@@ -20,49 +19,7 @@ type Part = (f64, String, Vec<f64>);
 
 /// Describes the differences between the repeats; empty if the repeats are usable.
 pub(super) fn text(details: &MeasureDetails) -> String {
-    let cumulative = &details.cumulative;
-    match &cumulative.spread {
-        _ if cumulative.usable != Some(false) => String::new(),
-        Some(spread) => lines(recorded(spread)),
-        None => lines(by_label(details)) + unknown(details),
-    }
-}
-
-/// Returns the recorded parts, with the competing threads if competition is among them.
-fn recorded(spread: &RepeatSpread) -> Vec<Part> {
-    let rivals: Vec<String> = spread
-        .rivals
-        .iter()
-        .map(|rival| format!("{} {}", rival.name, duration(rival.ms)))
-        .collect();
-    let rivals =
-        if rivals.is_empty() { String::new() } else { format!(" ({} in all)", rivals.join(", ")) };
-    let computing = format!("CPU time of application and display server{}", computed(spread));
-    vec![
-        (spread.running_share, computing, spread.running_ms.clone()),
-        (
-            spread.ready_share,
-            format!("waiting for a CPU that others had{rivals}"),
-            spread.ready_ms.clone(),
-        ),
-        (
-            spread.waiting_share,
-            "waiting for disk, timers and other answers".to_owned(),
-            spread.waiting_ms.clone(),
-        ),
-    ]
-}
-
-/// Names the threads that consumed the CPU time, and the share due to the CPU's own speed.
-fn computed(spread: &RepeatSpread) -> String {
-    let runners = spread.runners.iter().filter(|runner| runner.share >= SHARE_MIN).take(PARTS);
-    let mut words: Vec<String> = runners
-        .map(|one| format!("{} {}", plain(&one.name, LABEL_CHARS), percent(one.share)))
-        .collect();
-    if spread.speed_share >= SHARE_MIN {
-        words.push(format!("{} from the speed of the CPU", percent(spread.speed_share)));
-    }
-    if words.is_empty() { String::new() } else { format!(" ({})", words.join(", ")) }
+    if details.cumulative.usable == Some(false) { lines(by_label(details)) } else { String::new() }
 }
 
 /// Formats a share; adding zero removes the sign of a rounded negative zero.
@@ -70,7 +27,7 @@ fn percent(share: f64) -> String {
     format!("{:.0}%", (100.0 * share).round() + 0.0)
 }
 
-/// Returns the parts by inputs that took longer, except the start; this needs no recording.
+/// Returns the parts by inputs that took longer, except the start.
 fn by_label(details: &MeasureDetails) -> Vec<Part> {
     let repeats = details.cumulative.repeats_ms.len();
     let mut times: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
@@ -89,15 +46,6 @@ fn by_label(details: &MeasureDetails) -> Vec<Part> {
         (share.min(1.0), format!("inputs labelled {}", plain(label, LABEL_CHARS)), times)
     });
     parts.collect()
-}
-
-fn unknown(details: &MeasureDetails) -> &'static str {
-    match details.instrument_why {
-        Some(_) => {
-            "  only the display tap shows what made them longer; try: as root, without --no-trace\n"
-        }
-        None => "  the records do not show what made them longer\n",
-    }
 }
 
 /// Formats the parts, the largest first.
