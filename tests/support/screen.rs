@@ -128,7 +128,9 @@ impl Bus {
     /// home folder.
     pub fn program_of(&self, desktop: &str, home: &Path) -> Command {
         let mut command = tipme();
-        for unset in ["SUDO_UID", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"] {
+        for unset in
+            ["SUDO_UID", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR"]
+        {
             command.env_remove(unset);
         }
         command.env_remove("DISPLAY").env_remove("SWAYSOCK").env(ADDRESS, &self.address);

@@ -11,7 +11,7 @@
 mod server;
 
 use crate::error::DisplayError;
-use crate::plain::{escaped, plain};
+use crate::plain::{notified, plain};
 use server::{NAME, NotificationServer, OBJECT};
 use std::collections::HashMap;
 use std::path::Path;
@@ -326,10 +326,11 @@ fn call(
     note: &Note<'_>,
 ) -> Result<u32, zbus::Error> {
     let actions: &[(&str, &str)] = if server.has_actions { note.actions } else { &[] };
-    let write = if server.has_body_markup { escaped } else { plain };
     let without_actions = if server.has_actions { "" } else { note.without_actions };
-    let body = write(note.body, BODY_MAX) + &write(without_actions, BODY_MAX);
-    let summary = plain(note.summary, SUMMARY_MAX);
+    let body = [note.body, without_actions]
+        .map(|text| notified(text, BODY_MAX, server.has_body_markup))
+        .concat();
+    let summary = notified(note.summary, SUMMARY_MAX, false);
     let labels = labels(actions, server);
     let mut hints = HashMap::from([("desktop-entry", Value::from("tipme-agent"))]);
     if !actions.is_empty() {

@@ -9,7 +9,7 @@ use crate::error::DisplayError;
 use crate::hotkeys::HotKeyAction;
 use crate::notify::{Trouble, connect};
 use crate::plain::plain;
-use crate::presence::RunningAgent;
+use crate::presence::{RunningAgent, is_stopped};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use zbus::blocking::Connection;
@@ -111,6 +111,9 @@ pub fn press(action: HotKeyAction) -> Result<bool, DisplayError> {
 
 fn agent(bus: &Connection) -> Result<Option<RunningAgent>, DisplayError> {
     let Some(pid) = owner(bus)? else { return Ok(None) };
+    if is_stopped(pid) {
+        return Ok(Some(RunningAgent { pid, words: String::new() }));
+    }
     let reply = bus.call_method(Some(NAME), OBJECT, Some(NAME), "Words", &()).map_err(failed)?;
     let words: String = reply.body().deserialize().map_err(failed)?;
     Ok(Some(RunningAgent { pid, words: plain(&words, WORDS_MAX) }))

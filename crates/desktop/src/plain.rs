@@ -1,27 +1,34 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Text for display by others, with names in it that anybody can choose.
 
-use tipme_record::text::is_unseen;
+use tipme_record::text::{is_unseen, isolated};
 
 /// Returns printable characters and line feeds only, cut to `letters_max` characters.
 ///
 /// Markup characters are replaced: dialogs and some notification servers interpret markup without
 /// announcing it. Control characters for terminals and text direction become question marks.
 pub(crate) fn plain(text: &str, letters_max: usize) -> String {
-    letters(text, letters_max)
-        .map(|letter| match letter {
-            '<' => '(',
-            '>' => ')',
-            '&' => '+',
-            letter => letter,
-        })
-        .collect()
+    letters(text, letters_max).map(unmarked).collect()
 }
 
-/// Returns the same text for a reader of markup, with markup characters escaped.
-pub(crate) fn escaped(text: &str, letters_max: usize) -> String {
+fn unmarked(letter: char) -> char {
+    match letter {
+        '<' => '(',
+        '>' => ')',
+        '&' => '+',
+        letter => letter,
+    }
+}
+
+/// Returns the same text for a notification server, with right-to-left names isolated. Markup
+/// characters are escaped if it reads markup, else replaced.
+pub(crate) fn notified(text: &str, letters_max: usize, reads_markup: bool) -> String {
+    let text = isolated(&letters(text, letters_max).collect::<String>());
+    if !reads_markup {
+        return text.chars().map(unmarked).collect();
+    }
     let mut escaped = String::new();
-    for letter in letters(text, letters_max) {
+    for letter in text.chars() {
         match letter {
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
@@ -53,11 +60,13 @@ mod tests {
 
     #[test]
     fn markup_is_escaped_where_it_is_read() {
-        assert_eq!(
-            escaped("sh -c 'a && b > <c>'\u{1b}\n", 99),
-            "sh -c 'a &amp;&amp; b &gt; &lt;c&gt;'?\n"
-        );
-        assert_eq!(escaped("<<<", 2), "&lt;&lt; ...");
+        for (text, max, shown) in [
+            ("a && b > <c>\u{1b}\n", 99, ["a &amp;&amp; b &gt; &lt;c&gt;?\n", "a ++ b ) (c)?\n"]),
+            ("<<<", 2, ["&lt;&lt; ...", "(( ..."]),
+            ("in \u{2067} דג>.", 99, ["in ? \u{2068}דג&gt;\u{2069}.", "in ? \u{2068}דג)\u{2069}."]),
+        ] {
+            assert_eq!([true, false].map(|markup| notified(text, max, markup)), shown);
+        }
     }
 
     #[test]

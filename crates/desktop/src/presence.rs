@@ -7,6 +7,7 @@
 use crate::connect::{DisplayConnection, DisplayTarget};
 use crate::error::DisplayError;
 use crate::plain::plain;
+use tipme_record::proc_text::StatLine;
 use x11rb::protocol::xproto::{
     AtomEnum, ConnectionExt as _, CreateWindowAux, PropMode, Window, WindowClass,
 };
@@ -28,6 +29,18 @@ pub struct RunningAgent {
     pub pid: u32,
     /// Description of its keys.
     pub words: String,
+}
+
+impl RunningAgent {
+    /// Returns `true` if a signal has stopped it, so that it serves no key.
+    pub fn is_stopped(&self) -> bool {
+        is_stopped(self.pid)
+    }
+}
+
+pub(crate) fn is_stopped(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    StatLine::read(&stat).and_then(|line| line.field(3)).is_some_and(|state| state == "T")
 }
 
 /// Makes this process the agent of the display, as long as the value lives.

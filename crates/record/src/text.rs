@@ -18,6 +18,30 @@ pub fn cut(text: &str, bytes: usize) -> &str {
     &text[..end.unwrap_or(0)]
 }
 
+/// Encloses names in right-to-left scripts in isolates, so that they do not reorder the sentence
+/// around them. Punctuation at their ends belongs to the sentence.
+pub fn isolated(text: &str) -> String {
+    const ENDS: [char; 10] = [' ', '\n', '.', ',', ':', '(', ')', '"', '\'', '!'];
+    let (mut out, mut run) = (String::new(), String::new());
+    for word in text.split_inclusive([' ', '\n']).chain([""]) {
+        let is_rtl = word.contains(is_right_to_left);
+        let goes_on =
+            is_rtl && !run.trim_end_matches(' ').ends_with(ENDS) && !word.starts_with(ENDS);
+        if !goes_on && !run.is_empty() {
+            let name = run.trim_matches(ENDS);
+            out += &run.replacen(name, &format!("\u{2068}{name}\u{2069}"), 1);
+            run.clear();
+        }
+        if is_rtl { &mut run } else { &mut out }.push_str(word);
+    }
+    out
+}
+
+fn is_right_to_left(c: char) -> bool {
+    matches!(c, '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{fefc}'
+        | '\u{10800}'..='\u{10fff}' | '\u{1e800}'..='\u{1efff}')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -28,6 +52,20 @@ mod tests {
         let unseen = "\u{ad}\u{202e}\u{2066}\u{200f}\u{200b}\u{e0041}\u{feff}\u{2028}\u{61c}\
                       \u{fe0f}\u{e0100}";
         assert!(unseen.chars().all(is_unseen));
+    }
+
+    #[test]
+    fn right_to_left_names_are_isolated() {
+        for (text, shown) in [
+            ("größe 名前 stalled", "größe 名前 stalled"),
+            ("Typing in שלום stalled.", "Typing in <שלום> stalled."),
+            ("of \"שלום עולם\" (מאה),\nthen", "of \"<שלום עולם>\" (<מאה>),\nthen"),
+            ("a /home/דוד/x: b", "a </home/דוד/x>: b"),
+            ("محرر\n7", "<محرر>\n7"),
+            ("", ""),
+        ] {
+            assert_eq!(isolated(text), shown.replace('<', "\u{2068}").replace('>', "\u{2069}"));
+        }
     }
 
     #[test]

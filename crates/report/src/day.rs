@@ -3,7 +3,7 @@
 
 mod picture;
 
-use crate::layout::{Layout, Tone};
+use crate::layout::{Layout, Tone, padded};
 use crate::plot::words::{count, duration, or_dash, plain};
 use crate::strip::blocks;
 pub use picture::picture;
@@ -119,8 +119,8 @@ fn applications(applications: &[LivedFigures], layout: &Layout) -> String {
     for one in applications {
         let _ = writeln!(
             out,
-            "{:16} {:>9} {:>9} {:>9} {:>7} {:>9} {:>9} {:>9} {:>9} {:>9}",
-            plain(&one.application, NAME_CHARS),
+            "{} {:>9} {:>9} {:>9} {:>7} {:>9} {:>9} {:>9} {:>9} {:>9}",
+            padded(&plain(&one.application, NAME_CHARS), NAME_CHARS),
             long_time(one.think_ms),
             duration(one.wait_ms),
             duration(one.noticed_wait_ms),

@@ -2,7 +2,8 @@
 //! Layout of text for display: width and colours.
 
 use anstyle::{AnsiColor, Style};
-use textwrap::{Options, WordSeparator, WordSplitter, core::display_width};
+pub use textwrap::core::display_width;
+use textwrap::{Options, WordSeparator, WordSplitter};
 
 /// Maximum line length of prose, however wide the terminal is.
 const PROSE_COLUMNS_MAX: usize = 120;
@@ -91,6 +92,11 @@ impl Layout {
     }
 }
 
+/// Pads a text to this many columns of the terminal: a letter may take none, one or two.
+pub fn padded(text: &str, columns: usize) -> String {
+    text.to_owned() + &" ".repeat(columns.saturating_sub(display_width(text)))
+}
+
 fn wrapped(columns: usize, first: &str, others: &str, text: &str) -> String {
     let options =
         Options::new(columns).initial_indent(first).subsequent_indent(others).break_words(false);
@@ -128,6 +134,13 @@ mod tests {
     #[test]
     fn for_programs_each_fact_has_one_line() {
         assert_eq!(Layout::default().item("", &TEXT.repeat(9)).lines().count(), 1);
+    }
+
+    #[test]
+    fn columns_are_those_of_the_terminal() {
+        let names = ["xterm", "größe", "e\u{301}", "שלום", "名前", "日本語 エディタ"];
+        assert_eq!(names.map(|name| display_width(&padded(name, 16))), [16; 6]);
+        assert_eq!(padded("a longer name", 4), "a longer name");
     }
 
     #[test]

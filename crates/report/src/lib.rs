@@ -29,7 +29,7 @@ use tipme_analysis::Verdict;
 pub use conditions::conditions;
 pub use figures::span;
 pub use kinds::explanation;
-pub use layout::{Layout, Tone};
+pub use layout::{Layout, Tone, display_width, padded};
 pub use listing::interactions;
 pub use notice::{Notice, notice};
 pub use page::{ResultsPage, page, picture, results};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Listing of all interactions of an incident, one per line.
 
+use crate::layout::padded;
 use tipme_analysis::Timed;
 use tipme_record::Nanos;
 
@@ -27,10 +28,10 @@ fn row(timed: &Timed, mark: Nanos) -> String {
     let sign = if timed.censored { ">=" } else { "" };
     let name: String = timed.client_comm.chars().take(16).collect();
     format!(
-        "{:>9.3} s  {:6}  {:16}  {:>6} ms  {taken:>7}  {drawn:>7}  {settled:>7}  {handled:>7}  {}{}\n",
+        "{:>9.3} s  {:6}  {}  {:>6} ms  {taken:>7}  {drawn:>7}  {settled:>7}  {handled:>7}  {}{}\n",
         mark.since(Nanos(timed.input_ns)).millis() / 1e3,
         timed.class,
-        name,
+        padded(&name, 16),
         sign.to_owned() + &since_input(timed, timed.end_ns),
         timed.join,
         if timed.repeated { ", repeat" } else { "" }
@@ -45,6 +46,7 @@ fn since_input(timed: &Timed, at_ns: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::display_width;
 
     #[test]
     fn an_unknown_time_is_a_dash() {
@@ -58,10 +60,12 @@ mod tests {
             join: "exact".to_owned(),
             ..Timed::default()
         };
-        let row = row(&timed, Nanos(1_501_000_000));
+        let mark = Nanos(1_501_000_000);
         assert_eq!(
-            row,
+            row(&timed, mark),
             "    1.500 s  key     xterm               2.50 ms     1.00        -        -     2.75  exact\n"
         );
+        let wide = Timed { client_comm: "端末".to_owned(), ..timed.clone() };
+        assert_eq!(display_width(&row(&wide, mark)), display_width(&row(&timed, mark)));
     }
 }

@@ -361,7 +361,7 @@ pub struct Setup {
     /// Stop counting delays; existing counts are kept until tipme day --forget
     #[arg(long, conflicts_with_all = ["day", "undo", "state_dir"])]
     pub no_day: bool,
-    /// Key to mark [default: Ctrl+Alt+Minus]
+    /// Key to mark [default: the one chosen before, else Ctrl+Alt+Minus]
     #[arg(long, value_name = "KEY")]
     pub mark_key: Option<Chord>,
     /// Folder of a recorder that you start and stop by hand [default: the service]

@@ -2,7 +2,7 @@
 //! Hot keys in the settings of a Wayland desktop, for desktops without a usable portal: each key is
 //! bound to a command that triggers the session's agent.
 
-mod by_hand;
+pub mod by_hand;
 mod gnome;
 mod kde;
 mod keys;
@@ -55,14 +55,13 @@ impl DesktopKeys {
         }
     }
 
-    /// Returns `true` if its settings have a mark key.
-    pub fn is_bound(self) -> bool {
-        let key = match self {
+    /// Returns the mark key in its settings, in its own spelling.
+    pub fn mark_key(self) -> Option<String> {
+        match self {
             DesktopKeys::Sway => sway::mark_key(),
             DesktopKeys::Gnome => gnome::mark_key(),
             DesktopKeys::Kde => kde::mark_key(),
-        };
-        key.is_some()
+        }
     }
 
     /// Returns the state of the mark key in this desktop.

@@ -13,6 +13,7 @@ use tipme_control::manager::{
 };
 use tipme_control::{DEFAULT_STATE_DIR, journal};
 use tipme_manager::{Ended, HelperOptions, ManageOptions, StateDir, Strength, UseHelper};
+use tipme_report::padded;
 
 /// Manages until it is stopped, or sends a request to a running manager.
 pub fn run(arguments: Manage) -> Result<ExitCode> {
@@ -119,9 +120,9 @@ fn sets(status: &ManagerStatus) -> Vec<String> {
         vec![format!("{:<10} {:<16} {:>8} {:>10}  why", "role", "program", "pid", "processes")];
     lines.extend(status.sets.iter().map(|set| {
         format!(
-            "{:<10} {:<16} {:>8} {:>10}  {}",
+            "{:<10} {} {:>8} {:>10}  {}",
             set.role,
-            clean(&set.program),
+            padded(&clean(&set.program), 16),
             set.pid,
             set.processes,
             set.reason

@@ -13,6 +13,7 @@ use crate::incidents::lookup::find;
 use crate::incidents::times;
 use anyhow::Result;
 use resuming::{INPUT_KEY, without_input};
+use rustix::fs::StatVfsMountFlags;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -81,8 +82,8 @@ pub struct SystemState {
     notifications: Result<String, String>,
     /// Newest incident of this user.
     last: Option<PathBuf>,
-    /// Folder of incidents, and the free space of its disk in bytes, if known.
-    room: Option<(PathBuf, u64)>,
+    /// Reason why no mark can be written.
+    without_room: Option<String>,
 }
 
 /// Prints the state. Exit code 1 if a press would find no cause.
@@ -124,7 +125,7 @@ impl SystemState {
             compositors: server::find_compositors().len(),
             notifications,
             last,
-            room: room(dirs.incidents().to_owned()),
+            without_room: without_room(dirs.incidents()),
         }
     }
 
@@ -135,7 +136,7 @@ impl SystemState {
             .without_recording()
             .into_iter()
             .chain(self.without_key())
-            .chain(self.without_room());
+            .chain(self.without_room.clone());
         let all: Vec<String> = all.collect();
         (!all.is_empty()).then(|| all.join("; also, "))
     }
@@ -157,12 +158,18 @@ impl SystemState {
         let status = self.recorder.as_ref().ok();
         let agents: Vec<&RunningAgent> = self.running_agents().collect();
         if status.is_some_and(|status| status.any_keyboard)
-            || agents.iter().any(|agent| self.is_true(agent))
+            || agents.iter().any(|agent| !agent.is_stopped() && self.is_true(agent))
         {
             return None;
         }
+        if let Some(RunningAgent { pid, .. }) = agents.iter().find(|agent| agent.is_stopped()) {
+            return Some(format!("the agent (process {pid}) is stopped; run: kill -CONT {pid}"));
+        }
+        let silence = self.agents.first().and_then(|(_, agent)| agent.clone().err());
         match &self.key {
             Some((_, KeyState::Works(_))) => return None,
+            // Without an answer of the bus, the state of the key is unknown too.
+            Some(_) if silence.is_some() => return silence,
             Some((_, key)) if key.hindrance().is_some() => return key.hindrance(),
             _ if !agents.is_empty() => return Some(without_agent_key(&agents)),
             _ => {}
@@ -189,16 +196,6 @@ impl SystemState {
 
     fn running_agents(&self) -> impl Iterator<Item = &RunningAgent> {
         self.agents.iter().filter_map(|(_, agent)| agent.as_ref().ok()?.as_ref())
-    }
-
-    /// Returns the reason why no mark can be written.
-    fn without_room(&self) -> Option<String> {
-        let (folder, bytes) = self.room.as_ref().filter(|(_, bytes)| *bytes < ROOM_MIN)?;
-        let folder = folder.display();
-        Some(format!(
-            "the disk of {folder} is full ({} KiB free); free some space there",
-            bytes / 1024
-        ))
     }
 
     /// Returns `true` if the agent's claim about its mark key is right. Readable desktop settings
@@ -272,7 +269,8 @@ impl SystemState {
         for (display, agent) in &self.agents {
             let Ok(Some(agent)) = agent else { continue };
             let words = self.settings_key().map_or_else(|| agent.words.clone(), KeyState::words);
-            all.push(format!("{words} on {display} (agent, process {})", agent.pid));
+            let stopped = if agent.is_stopped() { ", stopped" } else { "" };
+            all.push(format!("{words} on {display} (agent, process {}{stopped})", agent.pid));
         }
         if let (true, Some((source, KeyState::Works(key)))) = (all.is_empty(), &self.key) {
             all.push(format!(
@@ -372,10 +370,19 @@ fn without_agent_key(agents: &[&RunningAgent]) -> String {
     format!("the agent reports: {words}; choose another key: tipme setup --mark-key KEY")
 }
 
-/// Returns the free space of a folder's disk in bytes.
-fn room(folder: PathBuf) -> Option<(PathBuf, u64)> {
-    let disk = rustix::fs::statvfs(&folder).ok()?;
-    Some((folder, disk.f_bavail.saturating_mul(disk.f_frsize)))
+/// Returns the reason why no mark can be written to this folder.
+fn without_room(folder: &Path) -> Option<String> {
+    let (disk, folder) = (rustix::fs::statvfs(folder).ok()?, folder.display());
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    if disk.f_flag.contains(StatVfsMountFlags::RDONLY) {
+        return Some(format!(
+            "the disk of {folder} is mounted read-only; see journalctl -k, and mount it writable"
+        ));
+    }
+    (free < ROOM_MIN).then(|| {
+        let free = free / 1024;
+        format!("the disk of {folder} is full ({free} KiB free); free some space there")
+    })
 }
 
 /// Returns the state of the default key in this session's desktop.
@@ -418,7 +425,7 @@ mod tests {
             compositors: 0,
             notifications: Ok("d".to_owned()),
             last: None,
-            room: None,
+            without_room: None,
         }
     }
 
@@ -487,17 +494,5 @@ mod tests {
             without_notifications("why", false),
             "none, so after a press run: tipme diagnose; why"
         );
-    }
-
-    #[test]
-    fn a_full_disk_is_a_hindrance() {
-        let mut full = state(None, Some("F9 marks"));
-        full.room = Some(("/d".into(), 5000));
-        assert!(
-            full.headline()
-                .contains("because the disk of /d is full (4 KiB free); free some space there")
-        );
-        full.room = Some(("/d".into(), ROOM_MIN));
-        assert_eq!(full.hindrance(), None);
     }
 }

@@ -129,6 +129,11 @@ fn set_up_and_back(desktop: &str, home: &Path, file: &Path) -> (String, Option<S
     let put = std::fs::read_to_string(file).unwrap();
     let (_, text) = setup(&["--dry-run"]);
     assert!(!text.contains("to do "), "{text}");
+    setup(&["--yes", "--mark-key", "f9"]);
+    let (_, text) = setup(&["--dry-run"]);
+    assert!(!text.contains("to do "), "the chosen key stays: {text}");
+    setup(&["--yes", "--mark-key", "ctrl+alt+minus"]);
+    assert_eq!(std::fs::read_to_string(file).unwrap(), put, "until another one is given");
     let (code, text) = setup(&["--yes", "--undo"]);
     assert_eq!((code, bus.agent()), (Some(0), None), "{text}");
     (put, std::fs::read_to_string(file).ok())

@@ -6,10 +6,12 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 use support::kglobalaccel::Kglobalaccel;
+use support::notification_server::FakeServer;
 use support::portal::{Portal, SilentPortal};
 use support::screen::Bus;
 use support::{Recording, said};
 use tempfile::TempDir;
+use tipme_bench::until;
 
 /// Qt code of Ctrl+Alt+Minus.
 const MARK: (&str, i32) = ("_launch", 0x0c00_002d);
@@ -124,6 +126,14 @@ fn a_gnome_key_works_while_the_settings_daemon_runs() {
         code == Some(0) && text.starts_with("Ready: yes, Ctrl+Alt+Minus marks on wayland-7 "),
         "{text}"
     );
+    let (nowhere, lines) = (
+        "; no notification server is running, so read the answer with: tipme diagnose",
+        ["notifications none, so after a press run: tipme diagnose", "notifications gnome-shell "],
+    );
+    assert!(text.contains(nowhere) && text.contains(lines[0]), "{text}");
+    let _server = FakeServer::start(&desktop.bus.address, "gnome-shell", &["actions"]);
+    let (_, text) = desktop.run("ubuntu:GNOME", &["status"]);
+    assert!(!text.contains(nowhere) && text.contains(lines[1]), "{text}");
     let (code, text) = desktop.run("KDE", &["setup", "--undo", "--yes"]);
     assert!(code == Some(0) && text.contains("done remove tipme's keys from GNOME"), "{text}");
 }
@@ -131,7 +141,7 @@ fn a_gnome_key_works_while_the_settings_daemon_runs() {
 #[test]
 fn a_refusing_portal_leaves_one_thing_to_do() {
     let desktop = Desktop::start();
-    let _portal = Portal::start(&desktop.bus.address, 2);
+    let portal = Portal::start(&desktop.bus.address, 2);
     let (code, text) = desktop.run("cage", &["setup", "--yes"]);
     let why = "Ready: no, because the desktop binds no shortcut: the desktop refused; \
                bind Ctrl+Alt+Minus in the settings of the desktop to this command: ";
@@ -145,6 +155,21 @@ fn a_refusing_portal_leaves_one_thing_to_do() {
         code == Some(0) && text.starts_with("Ready: yes, a key of the desktop marks on wayland-7 "),
         "{text}"
     );
+
+    // The next login.
+    desktop.bus.kill_agent();
+    until("the agent is gone", || desktop.bus.agent().is_none());
+    portal.wanted.lock().unwrap().clear();
+    let server = FakeServer::start(&desktop.bus.address, "mako", &["actions"]);
+    let (code, text) = desktop.run("cage", &["setup", "--yes"]);
+    let ready = "Ready: yes, the key bound by hand marks on wayland-7 ";
+    assert!(code == Some(0) && text.contains(ready), "{text}");
+    assert_eq!(*portal.wanted.lock().unwrap(), [], "the portal is left alone");
+    assert!(server.wait_for(0).summary.starts_with("Captured the last "), "no notice before it");
+    let (code, text) = desktop.run("cage", &["setup", "--undo", "--yes"]);
+    assert!(code == Some(0) && text.contains("done forget the key bound by hand"), "{text}");
+    let (code, text) = desktop.run("cage", &["status"]);
+    assert!(code == Some(1) && text.starts_with("Ready: no, because no agent serves "), "{text}");
 }
 
 #[test]

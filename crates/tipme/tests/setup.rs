@@ -86,6 +86,9 @@ fn one_command_leads_to_a_verdict_at_the_screen_and_one_back() {
     let (code, text) = desktop.setup(dir, &["--yes", "--mark-key", "f9"]);
     assert_eq!(code, Some(0), "{text}");
     assert!(text.contains("\nReady: yes, F9 marks on "), "{text}");
+    let (_, text) = desktop.setup(dir, &["--dry-run"]);
+    assert!(!text.contains("to do "), "the chosen key stays: {text}");
+    assert!(std::fs::read_to_string(&entry).unwrap().contains(r#" "--mark-key" "F9""#));
 
     let (code, text) = desktop.setup(dir, &["--undo", "--yes"]);
     assert_eq!((code, desktop.agent(), entry.exists()), (Some(0), None, false), "{text}");

@@ -7,7 +7,7 @@ use super::ending::AgentEnd;
 use super::place::AgentPlace;
 use super::{Agent, popups};
 use crate::arguments;
-use crate::desktop_keys::{KeySource, KeyState, agent_words, spelled};
+use crate::desktop_keys::{KeySource, KeyState, agent_words, by_hand, spelled};
 use anyhow::{Error, Result, bail};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -117,10 +117,20 @@ fn serve(agent: &Arc<Agent>, on_bus: &Arc<OnBus>, presses: Receiver<HotKeyAction
         for action in presses {
             if on_bus.words().starts_with(NO_KEY) {
                 on_bus.describe(BY_DESKTOP);
+                remember(action);
             }
             agent.press(action);
         }
     });
+}
+
+/// Remembers a key that was bound by hand, so that the next login does not ask for one.
+fn remember(action: HotKeyAction) {
+    if action == HotKeyAction::Mark
+        && let Err(error) = by_hand::remember()
+    {
+        journal::warning(format!("{error:#}")).tell();
+    }
 }
 
 /// Serves the key that the user binds after a refusal of the portal; until its first press, the
@@ -162,7 +172,10 @@ fn bind(
             journal::warning(&why).tell();
             return Ok((None, BY_DESKTOP.to_owned()));
         }
-        _ if on_bus && arguments.press.is_some() => return Ok((None, BY_DESKTOP.to_owned())),
+        _ if on_bus && arguments.press.is_some() => {
+            arguments.press.into_iter().for_each(remember);
+            return Ok((None, BY_DESKTOP.to_owned()));
+        }
         KeyState::OfAgent => match Shortcuts::bind(&bindings, &|| !end.is_due()) {
             Ok(shortcuts) => {
                 let key = shortcuts

@@ -4,7 +4,8 @@
 
 use super::keys::KeyBinding;
 use super::names;
-use super::settings::user_folder;
+use super::settings::{HEADER, remove, user_folder, write_file};
+use anyhow::Result;
 use std::path::PathBuf;
 use tipme_desktop::hotkeys::{Bindings, HotKeyAction};
 
@@ -110,6 +111,42 @@ pub fn mark(bindings: &Bindings, agent: &[String]) -> Option<KeyBinding> {
     let (action, chord) = bindings.0.iter().find(|(action, _)| *action == HotKeyAction::Mark)?;
     let command = format!("{} --press {}", agent.join(" "), action.name());
     Some(KeyBinding { action: *action, chord: chord.clone(), command })
+}
+
+/// Returns `true` if a key that the user bound by hand has marked on this desktop.
+pub fn has_marked() -> bool {
+    let desktop = desktop();
+    text().lines().any(|line| line == desktop)
+}
+
+/// Remembers that such a key has marked: later logins need not ask for one.
+///
+/// # Errors
+/// Fails if the file cannot be written.
+pub fn remember() -> Result<()> {
+    let known =
+        Some(text()).filter(|text| !text.is_empty()).unwrap_or_else(|| format!("{HEADER}\n"));
+    write_file(&file()?, &format!("{known}{}\n", desktop()))
+}
+
+/// Forgets such keys of all desktops.
+///
+/// # Errors
+/// Fails if the file cannot be removed.
+pub fn forget() -> Result<()> {
+    remove(&file()?)
+}
+
+fn desktop() -> String {
+    std::env::var("XDG_CURRENT_DESKTOP").unwrap_or_default()
+}
+
+fn text() -> String {
+    file().ok().and_then(|file| std::fs::read_to_string(file).ok()).unwrap_or_default()
+}
+
+fn file() -> Result<PathBuf> {
+    Ok(user_folder("XDG_STATE_HOME", ".local/state")?.join("tipme/keys-by-hand"))
 }
 
 #[cfg(test)]

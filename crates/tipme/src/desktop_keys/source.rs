@@ -55,6 +55,7 @@ impl KeySource {
             KeySource::File(file) if file.has_key() => {
                 KeyState::Works(format!("the key of tipme in {}", file.name))
             }
+            _ if by_hand::has_marked() => KeyState::Works("the key bound by hand".to_owned()),
             KeySource::Portal => KeyState::OfAgent,
             KeySource::File(_) | KeySource::Unknown => {
                 let by_hand = self.by_hand(bindings, agent);

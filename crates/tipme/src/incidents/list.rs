@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::process::ExitCode;
 use tipme_command::output::layout;
-use tipme_report::{Layout, Tone};
+use tipme_report::{Layout, Tone, display_width, padded};
 use tipme_store::{IncidentFolder, Listed, id_ago};
 
 /// Maximum number of verdicts computed without a message, since each takes about a second.
@@ -165,10 +165,10 @@ fn table(cells: &[[String; 6]]) -> Vec<String> {
     let rows: Vec<&[String; 6]> = std::iter::once(&heads).chain(cells).collect();
     let mut widths = [0; 6];
     for row in &rows {
-        widths = std::array::from_fn(|column| widths[column].max(row[column].chars().count()));
+        widths = std::array::from_fn(|column| widths[column].max(display_width(&row[column])));
     }
     let lines = rows.into_iter().map(|row| {
-        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
+        let cells = row.iter().zip(widths).map(|(cell, width)| padded(cell, width));
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     });
     lines.collect()
@@ -198,7 +198,7 @@ impl Rows {
     fn text(&self, layout: &Layout) -> String {
         let cells: Vec<[String; 6]> = self.rows.iter().map(IncidentRow::cells).collect();
         let lines = table(&cells);
-        let widest = lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
+        let widest = lines.iter().map(|line| display_width(line)).max().unwrap_or(0);
         let mut text = if layout.columns.is_none_or(|columns| widest <= columns) {
             let (head, rows) =
                 lines.split_first().map_or(("", &[][..]), |(head, rows)| (head, rows));

@@ -5,7 +5,8 @@ use super::step::SetupStep;
 use super::system;
 use crate::arguments::Setup;
 use crate::desktop_keys::{
-    DesktopKeys, HEADER, KeyBindings, KeySource, KeyState, agent_words, user_folder, write_file,
+    DesktopKeys, HEADER, KeyBindings, KeySource, KeyState, agent_words, by_hand, spelled,
+    user_folder, write_file,
 };
 use crate::incidents::lookup::find;
 use crate::record::user_name;
@@ -63,12 +64,15 @@ pub fn undo(arguments: &Setup) -> Result<Vec<SetupStep>> {
     }
     steps.extend(not_at_login(autostart()?, arguments));
     // A user of several desktops has keys in each in which setup was run.
-    let bound = DesktopKeys::ALL.into_iter().filter(|desktop| desktop.is_bound());
+    let bound = DesktopKeys::ALL.into_iter().filter(|desktop| desktop.mark_key().is_some());
     steps.extend(bound.map(|desktop| {
         SetupStep::to_do(format!("remove tipme's keys from {}", desktop.name()), move || {
             desktop.unbind()
         })
     }));
+    let by_hand = by_hand::has_marked();
+    steps
+        .extend(by_hand.then(|| SetupStep::to_do("forget the key bound by hand", by_hand::forget)));
     Ok(steps)
 }
 
@@ -102,8 +106,24 @@ fn desktop_keys(arguments: &Setup, source: KeySource, state: &KeyState) -> Resul
 
 fn bindings(arguments: &Setup) -> Bindings {
     let mut bindings = Bindings::default();
-    arguments.mark_key.iter().for_each(|key| bindings.set(HotKeyAction::Mark, key.clone()));
+    mark_key(arguments).into_iter().for_each(|key| bindings.set(HotKeyAction::Mark, key));
     bindings
+}
+
+/// Returns the mark key if it is not the default: the given one, else that in the desktop's
+/// settings, else that of an earlier setup.
+fn mark_key(arguments: &Setup) -> Option<Chord> {
+    let desktop = DesktopKeys::of_session().filter(|_| portal::is_wayland());
+    let bound = desktop.and_then(|desktop| spelled(&desktop.mark_key()?).parse().ok());
+    let key = arguments.mark_key.clone().or(bound).or_else(key_at_login)?;
+    let is_default = Bindings::default().0.contains(&(HotKeyAction::Mark, key.clone()));
+    (!is_default).then_some(key)
+}
+
+/// Returns the mark key of the agent that starts at login.
+fn key_at_login() -> Option<Chord> {
+    let text = std::fs::read_to_string(autostart().ok()?).ok()?;
+    text.split_once(r#""--mark-key" ""#)?.1.split('"').next()?.parse().ok()
 }
 
 /// Returns the agent of this session: that of the X11 display, or on Wayland that on the bus.
@@ -206,7 +226,7 @@ fn now(arguments: &Setup) -> Result<SetupStep> {
 
 /// Returns the agent's command line.
 fn words(arguments: &Setup) -> Result<Vec<String>> {
-    agent_words(arguments.state_dir.as_deref(), arguments.mark_key.as_ref())
+    agent_words(arguments.state_dir.as_deref(), mark_key(arguments).as_ref())
 }
 
 /// Fails if the settings of the desktop have no key: the agent would end at once, with the remedy
