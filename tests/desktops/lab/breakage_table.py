@@ -51,4 +51,5 @@ def cut(text):
     text = re.sub(r" --state-dir \S*?/state\b", "", re.sub(r"/tmp/tipme-field-\w+/bin/tipme", "tipme", text))
     text = re.sub(r"/\S+/incidents/(\w+\.\w+)\S*", "ID", re.sub(r"/tmp/tipme-field-\w+/home", "~", text))
     text = re.sub(r"/tmp/tipme-field-\w+/state/\S+\.sock", "its socket", text)
+    text = re.sub(r"since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "since TIME", text)
     return re.sub(r"process \d+", "process N", text).replace("|", "\\|").strip()
