@@ -21,6 +21,8 @@ WITH_SECOND = tuple(name for name in ALL if name != "gnome")
 # Maximum time until a message on a press, and until the effect of a remedy, in seconds.
 SAID_MAX_S, MENDED_MAX_S = 10, 12
 STEPS_MAX = 3
+# Time for the answer of an earlier press, during whose mark another one may be refused.
+ANSWER_S = 2
 COMMAND = re.compile(r"(?:sudo )?tipme (?:setup|agent|resume|record|status)\b(?: --?[\w-]+(?: [A-Z]+)?| &)*")
 # Messages before the answer.
 PASSING = ("Captured", "The recorder does not answer yet")
@@ -113,6 +115,7 @@ class Trial:
                 self.judge(row)
                 row["mended"] = self.mend(row["status"])
             self.session.ask("setup", "--yes")
+            time.sleep(ANSWER_S)
             with self.one.broken(self.session):
                 row["setup"] = shorten(self.session.ask("setup", "--yes")[1])
                 self.mend(row["setup"] + "\n" + self.first("status"))
@@ -139,7 +142,7 @@ class Trial:
         """Presses the key from the status, or the usual one; returns the number of incidents and all messages."""
         key = re.match(r"Ready: yes, ([\w+]+) marks", status)
         session, incidents = self.session, self.session.folder / "state/incidents"
-        time.sleep(2)  # For the answer of an earlier press.
+        time.sleep(ANSWER_S)
         before, begin = set(incidents.glob("*.tipme")), processes.now_ns()
         old = set(self.popups())
         session.input.key(key.group(1).lower() if key else hitch.KEY)
