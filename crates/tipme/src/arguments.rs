@@ -277,7 +277,7 @@ notification server the cause appears in a corner of the screen until you click 
 takes the focus.
 
 A key that another program holds is reported, and the others are served; the mark key falls back
-to Super+Minus, Ctrl+Alt+Shift+M, then Ctrl+Alt+Pause. There is one agent per display; it ends
+to Ctrl+Alt+Shift+M, Ctrl+Alt+Pause, then Super+Minus. There is one agent per display; it ends
 with the session. Under Wayland the desktop binds the keys through its portal for global
 shortcuts; if there is no such portal, the agent reports it with a remedy.
 

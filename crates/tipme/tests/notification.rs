@@ -264,9 +264,9 @@ fn without_a_bus_taken_keys_are_shown_by_a_popup() {
     let agent = Agent::start(&session, state.path(), |command| {
         command.args(["--start-key", "f9"]);
     });
-    agent.line("ready: Super+Minus marks (unavailable: ");
+    agent.line("ready: Ctrl+Alt+Shift+M marks (unavailable: ");
     let text = Viewer::open(&session).wait_for("Try: tipme setup --mark-key KEY").text;
-    assert!(text.starts_with("Super+Minus marks instead of Ctrl+Alt+Minus\n"), "{text}");
+    assert!(text.starts_with("Ctrl+Alt+Shift+M marks instead of Ctrl+Alt+Minus\n"), "{text}");
 }
 
 #[test]
@@ -331,16 +331,16 @@ fn the_agent_serves_the_keys_that_xfwm4_leaves() {
 fn another_key_marks_where_the_one_asked_for_is_taken() {
     let (session, state, bus) = (session(), TempDir::new().unwrap(), Bus::start());
     let (_daemon, shown) = bus.start_notifications(&session);
-    let taken =
-        ["ctrl+alt+minus", "super+minus"].map(|key| (HotKeyAction::Mark, key.parse().unwrap()));
+    let taken = ["ctrl+alt+minus", "ctrl+alt+shift+m"]
+        .map(|key| (HotKeyAction::Mark, key.parse().unwrap()));
     let _holder = HotKeys::grab(&session.target(), Bindings(taken.to_vec())).unwrap();
     let agent = Agent::start(&session, state.path(), |command| {
         command.arg("--no-dialog").env(ADDRESS, &bus.address);
     });
-    agent.line("ready: Ctrl+Alt+Shift+M marks (unavailable: Ctrl+Alt+Minus) on :");
+    agent.line("ready: Ctrl+Alt+Pause marks (unavailable: Ctrl+Alt+Minus) on :");
     let text = wait_for(&shown, "Try: tipme setup --mark-key KEY");
-    assert!(text.contains("\nCtrl+Alt+Shift+M marks instead of Ctrl+Alt+Minus\n"), "{text}");
-    press(&session, &["ctrl+alt+shift+m"]);
+    assert!(text.contains("\nCtrl+Alt+Pause marks instead of Ctrl+Alt+Minus\n"), "{text}");
+    press(&session, &["ctrl+alt+pause"]);
     wait_for(&shown, "The mark failed");
 }
 

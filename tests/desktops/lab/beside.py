@@ -12,11 +12,12 @@ from stage import inject, processes, session as sessions
 from stage.wayland.session import PYTHON
 from shared import until
 
+from . import desktops
 from .breaking import owner
 
 HERE = pathlib.Path(__file__).resolve().parent
 SILENT_S = 25
-# Unknown desktop with a portal.
+# On sway: unknown desktop with a portal. The keys of the others do not need one.
 UNKNOWN_DESKTOP = {"XDG_CURRENT_DESKTOP": "Other", "SWAYSOCK": ""}
 
 
@@ -39,7 +40,8 @@ def portal(*mode):
         real = owner(session, "org.freedesktop.portal.Desktop")
         if real:
             processes.end({real})
-        with environment(session, UNKNOWN_DESKTOP):
+        sway = session.desktop.name == "sway"
+        with environment(session, UNKNOWN_DESKTOP if sway else {}):
             process = session.start("portal", [*PYTHON, program, *mode], stdout=subprocess.PIPE, text=True)
             if not process.stdout.readline():
                 raise session.failure("the portal did not start", "portal")
@@ -48,7 +50,8 @@ def portal(*mode):
             finally:
                 processes.end({agent} if (agent := session.agent()) else ())
                 processes.end({process.pid})
-                session.run(["swaymsg", "-s", max((session.folder / "run").glob("sway-ipc.*")), "reload"])
+                if sway:
+                    session.run(["swaymsg", "-s", max((session.folder / "run").glob("sway-ipc.*")), "reload"])
 
     return broken
 
@@ -59,9 +62,11 @@ def second_session(session):
     kept, started = session.input, []
     if session.desktop.wayland:
         before = set((session.folder / "run").glob("wayland-?"))
-        started.append(session.start("second", ["sway"]))
+        with environment(session, {**desktops.SWAY.env, "XDG_CURRENT_DESKTOP": "sway"}):
+            started.append(session.start("second", ["sway"]))
         new = lambda: set((session.folder / "run").glob("wayland-?")) - before  # noqa: E731
         more = {"WAYLAND_DISPLAY": until(new, "the second session has no display", 15, 0.2).pop().name}
+        more["XDG_CURRENT_DESKTOP"] = "sway"
         more["SWAYSOCK"] = str(max((session.folder / "run").glob("sway-ipc.*"), key=os.path.getmtime))
     else:
         words = ["Xvfb", "-displayfd", "1", "-nolisten", "tcp", "-noreset", "-auth", session.folder / "authority"]

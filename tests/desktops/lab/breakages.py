@@ -8,14 +8,21 @@ import time
 
 from shared import until
 from stage import processes
+from stage.windows import Windows
 from Xlib import error
 
 from . import beside, breaking, hitch
 
 ALL = ("xfce", "mate", "cinnamon", "plasma-x11", "plasma", "sway", "gnome")
+# Cinnamon and GNOME have no session without their shell, which is the notification server.
+WITH_SERVER = ("xfce", "mate", "plasma-x11", "plasma", "sway")
+# A bus has one GNOME Shell.
+WITH_SECOND = tuple(name for name in ALL if name != "gnome")
 # Maximum time until a message on a press, and until the effect of a remedy, in seconds.
 SAID_MAX_S, MENDED_MAX_S = 10, 12
 STEPS_MAX = 3
+# Time for the answer of an earlier press, during whose mark another one may be refused.
+ANSWER_S = 2
 COMMAND = re.compile(r"(?:sudo )?tipme (?:setup|agent|resume|record|status)\b(?: --?[\w-]+(?: [A-Z]+)?| &)*")
 # Messages before the answer.
 PASSING = ("Captured", "The recorder does not answer yet")
@@ -46,25 +53,31 @@ def bind_by_hand(session, text):
         session.input.key(hitch.KEY)
 
 
-BY_HAND = (("in the settings of the desktop to this command", bind_by_hand),)
+def choose_in_kde(session, _):
+    """Chooses a free key, as System Settings do."""
+    action = ("4", "tipme.desktop", "_launch", "", "")
+    breaking.ask_kde(session, "setForeignShortcut", "asai", *action, "1", str(breaking.QT_FREE_KEY))
+
+
+BY_HAND = (("in the settings of the desktop to this command", bind_by_hand), ("in System Settings", choose_in_kde))
 WRITABLE = (("writable|Permission denied|read-only", lambda session, _: breaking.make_writable(session)),)
 WAIT = (("in a minute", lambda _, __: time.sleep(beside.SILENT_S)),)
 CONTINUE = ((r"see whether it is stopped", lambda session, _: processes.send(session.recorder.pid, 18)),)
 
 BREAKAGES = (
-    Breakage("portal refuses", beside.portal("refuse"), ("sway",), fresh=True, by_hand=BY_HAND),
-    Breakage("portal silent for 25 s", beside.portal("silent", beside.SILENT_S), ("sway",), fresh=True, by_hand=WAIT + BY_HAND),
+    Breakage("portal refuses", beside.portal("refuse"), fresh=True, by_hand=BY_HAND),
+    Breakage("portal silent for 25 s", beside.portal("silent", beside.SILENT_S), fresh=True, by_hand=WAIT + BY_HAND),
     Breakage("settings read-only", breaking.settings_read_only, fresh=True, by_hand=WRITABLE),
-    Breakage("key taken by another program", breaking.key_taken, fresh=True),
+    Breakage("key taken by another program", breaking.key_taken, fresh=True, by_hand=BY_HAND),
     Breakage("recorder ended", breaking.recorder_ended),
     Breakage("recorder restarted", breaking.recorder_restarted, answered=True),
     Breakage("recorder stands still", breaking.recorder_stopped, by_hand=CONTINUE),
     Breakage("recording paused", breaking.asked(["pause"], ["resume"])),
     Breakage("input paused", breaking.asked(["pause", "--input"], ["resume"]), marks=True),
     Breakage("agent ended", breaking.agent_ended),
-    Breakage("no notification server", breaking.no_server, ("xfce", "mate", "sway"), answered=True),
-    Breakage("notification server dies after \"captured\"", breaking.server_dies, ("xfce", "mate", "sway"), answered=True),
-    Breakage("second session of the same user", beside.second_session, ("xfce", "mate", "sway")),
+    Breakage("no notification server", breaking.no_server, WITH_SERVER, answered=True),
+    Breakage("notification server dies after \"captured\"", breaking.server_dies, WITH_SERVER, answered=True),
+    Breakage("second session of the same user", beside.second_session, WITH_SECOND),
 )  # fmt: skip
 
 
@@ -83,6 +96,9 @@ def do(session, results, only):
 class Trial:
     def __init__(self, session, one):
         self.session, self.one, self.wrong, self.seen, self.begin_ns = session, one, [], set(), processes.now_ns()
+        self.windows = session.windows
+        if not self.windows and "Xwayland" in map(processes.comm, processes.descendants()):
+            self.windows = Windows(session.env["DISPLAY"], session.env["XAUTHORITY"])
 
     def run(self):
         row = {"breakage": self.one.name}
@@ -99,6 +115,7 @@ class Trial:
                 self.judge(row)
                 row["mended"] = self.mend(row["status"])
             self.session.ask("setup", "--yes")
+            time.sleep(ANSWER_S)
             with self.one.broken(self.session):
                 row["setup"] = shorten(self.session.ask("setup", "--yes")[1])
                 self.mend(row["setup"] + "\n" + self.first("status"))
@@ -125,7 +142,7 @@ class Trial:
         """Presses the key from the status, or the usual one; returns the number of incidents and all messages."""
         key = re.match(r"Ready: yes, ([\w+]+) marks", status)
         session, incidents = self.session, self.session.folder / "state/incidents"
-        time.sleep(2)  # For the answer of an earlier press.
+        time.sleep(ANSWER_S)
         before, begin = set(incidents.glob("*.tipme")), processes.now_ns()
         old = set(self.popups())
         session.input.key(key.group(1).lower() if key else hitch.KEY)
@@ -141,10 +158,10 @@ class Trial:
         return {"press": [" ".join(text.split()) for text in said] or ["nothing"], "marked": marked}
 
     def popups(self):
-        """Returns the texts of tipme's windows on an X display."""
-        if self.session.desktop.wayland:
+        """Returns the texts of tipme's windows on an X display, if the session has one."""
+        windows, texts = self.windows, []
+        if not windows:
             return []
-        windows, texts = self.session.windows, []
         name = windows.display.intern_atom("_NET_WM_NAME")
         for window in windows.root.query_tree().children:
             with contextlib.suppress(error.XError):  # a closed window

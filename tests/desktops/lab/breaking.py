@@ -5,8 +5,10 @@ import contextlib
 import os
 import signal
 import subprocess
+import threading
 import time
 
+from shared import until
 from stage import processes
 
 from . import bus, hitch
@@ -14,6 +16,14 @@ from . import bus, hitch
 CHORD_OF_SWAY, CHORD_OF_GNOME = "Ctrl+Alt+minus", "<Control><Alt>minus"
 GNOME_KEYS = "org.gnome.settings-daemon.plugins.media-keys"
 FOREIGN = "/org/gnome/settings-daemon/plugins/media-keys/custom-keybindings/foreign/"
+# Ctrl+Alt+Minus and Ctrl+Alt+F9 as codes of Qt.
+QT_KEY, QT_FREE_KEY = 0x0C00002D, 0x0D000038
+# Action of another program in KDE's daemon of global shortcuts, and flags: program and action, their texts.
+FOREIGN_OF_KDE = ("foreign.desktop", "take", "Foreign", "Take")
+SET_PRESENT, NO_AUTOLOADING = 2, 4
+# Time until a session has restarted its shell.
+SERVED_AFTER_S = 0.2
+SETTINGS = (".config", ".local/share")
 
 
 def owner(session, name):
@@ -23,15 +33,23 @@ def owner(session, name):
 
 
 def ask_bus(session, *words):
-    address, bus_name = f"--address={session.env['DBUS_SESSION_BUS_ADDRESS']}", "org.freedesktop.DBus"
-    return session.run(["busctl", address, "call", bus_name, "/org/freedesktop/DBus", bus_name, *words])
+    bus_name = "org.freedesktop.DBus"
+    return call(session, bus_name, "/org/freedesktop/DBus", bus_name, *words)
+
+
+def call(session, *words):
+    return session.run(["busctl", f"--address={session.env['DBUS_SESSION_BUS_ADDRESS']}", "call", *words])
+
+
+def ask_kde(session, *words):
+    """Calls the daemon of global shortcuts."""
+    return call(session, "org.kde.kglobalaccel", "/kglobalaccel", "org.kde.KGlobalAccel", *words)
 
 
 @contextlib.contextmanager
 def settings_read_only(session):
     """Makes all files and folders of the user's settings read-only."""
-    top = session.folder / "home/.config"
-    modes = {path: path.stat().st_mode & 0o777 for path in (top, *top.rglob("*")) if not path.is_symlink()}
+    modes = {path: path.stat().st_mode & 0o777 for path in of_settings(session)}
     for path in modes:
         path.chmod(0o555 if path.is_dir() else 0o444)
     try:
@@ -41,10 +59,14 @@ def settings_read_only(session):
 
 
 def make_writable(session, modes=None):
-    top = session.folder / "home/.config"
-    for path in (top, *top.rglob("*")):
-        if not path.is_symlink():
-            path.chmod((modes or {}).get(path, path.stat().st_mode & 0o777 | 0o200))
+    for path in of_settings(session):
+        path.chmod((modes or {}).get(path, path.stat().st_mode & 0o777 | 0o200))
+
+
+def of_settings(session):
+    """Returns the files and folders of the user's settings, without links."""
+    tops = [session.folder / "home" / top for top in SETTINGS]
+    return [path for top in tops if top.exists() for path in (top, *top.rglob("*")) if not path.is_symlink()]
 
 
 @contextlib.contextmanager
@@ -62,6 +84,11 @@ def key_taken(session):
             session.run(["gsettings", "set", f"{GNOME_KEYS}.custom-keybinding:{FOREIGN}", key, value])
         session.run(["gsettings", "set", GNOME_KEYS, "custom-keybindings", f"['{FOREIGN}']"])
         undo = lambda: session.run(["gsettings", "reset", GNOME_KEYS, "custom-keybindings"])  # noqa: E731
+    elif name == "plasma":
+        action = (str(len(FOREIGN_OF_KDE)), *FOREIGN_OF_KDE)
+        ask_kde(session, "doRegister", "as", *action)
+        ask_kde(session, "setShortcut", "asaiu", *action, "1", str(QT_KEY), str(SET_PRESENT | NO_AUTOLOADING))
+        undo = lambda: ask_kde(session, "unregister", "ss", *FOREIGN_OF_KDE[:2])  # noqa: E731
     else:
         undo = grab(session)
     time.sleep(1)
@@ -148,9 +175,10 @@ def agent_ended(session):
 
 @contextlib.contextmanager
 def no_server(session):
-    """Ends the server, and keeps the bus from starting one."""
+    """Ends the server, and keeps the bus from starting one. Plasma's service only waits for its shell."""
     services = session.folder / "services"
     named = [file for file in services.iterdir() if f"Name={bus.NOTIFICATIONS}\n" in file.read_text()]
+    named = [] if session.desktop.serves else named
     for file in named:
         file.rename(session.folder / file.name)
     reload_bus(session)
@@ -161,6 +189,7 @@ def no_server(session):
         for file in named:
             (session.folder / file.name).rename(file)
         reload_bus(session)
+        serve(session)
 
 
 @contextlib.contextmanager
@@ -173,6 +202,7 @@ def server_dies(session):
         if said.get("member") == "Notify" and not died and session.ear.shown[-1].summary.startswith(hitch.CAPTURED):
             died.append(at)
             end_server(session)
+            threading.Timer(SERVED_AFTER_S, serve, (session,)).start()
 
     session.ear.take = take
     try:
@@ -185,6 +215,13 @@ def end_server(session):
     if pid := owner(session, bus.NOTIFICATIONS):
         processes.send(pid, signal.SIGKILL)
         time.sleep(0.1)
+
+
+def serve(session):
+    """Starts a server that no bus starts, as the session would."""
+    if session.desktop.serves and not owner(session, bus.NOTIFICATIONS):
+        session.start("server-again", session.desktop.serves)
+        until(lambda: owner(session, bus.NOTIFICATIONS), "the notification server did not start", 20, 0.5)
 
 
 def reload_bus(session):

@@ -32,6 +32,8 @@ class Desktop:
     grab: object = picture.x11
     # Preparation of the home before the first login.
     prepare: object = None
+    # Command by which the session starts the notification server, if the bus does not.
+    serves: tuple = ()
     # Seconds until the program takes keys.
     settle_s: float = 1
     # Needs a system bus, without services.
@@ -118,6 +120,7 @@ PLASMA_X11 = Desktop(
     session=("startplasma-x11",),
     current="KDE",
     server="plasma_waitforname",
+    serves=("plasmashell", "--no-respawn"),
     leave=("busctl", "--user", "call", "org.kde.Shutdown", "/Shutdown", "org.kde.Shutdown", "logout"),
     program=("kwrite", NOTE),
     window="kwrite",

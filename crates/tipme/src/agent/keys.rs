@@ -6,8 +6,10 @@ use std::fmt;
 use tipme_desktop::hotkeys::{HotKeyAction, HotKeyRefusal, HotKeys, RefusalReason};
 use tipme_report::Notice;
 
-/// Alternative mark keys in order of preference, for when the requested one is taken.
-const FALLBACKS: [&str; 3] = ["super+minus", "ctrl+alt+shift+m", "ctrl+alt+pause"];
+/// Alternative mark keys in order of preference, for when the requested one is taken. A window
+/// manager that binds Super alone, such as Cinnamon's, receives each chord of Super, although the
+/// grab of another program succeeds.
+const FALLBACKS: [&str; 3] = ["ctrl+alt+shift+m", "ctrl+alt+pause", "super+minus"];
 
 /// The grabbed keys.
 pub struct AgentKeys {
@@ -154,11 +156,11 @@ mod tests {
             refusal(HotKeyAction::Start, "f9", RefusalReason::Missing),
             refusal(HotKeyAction::Mark, "Ctrl+Alt+Minus", RefusalReason::MainTaken),
         ];
-        let mut keys = AgentKeys { mark: Some("Super+Minus".to_owned()), refusals };
+        let mut keys = AgentKeys { mark: Some("Ctrl+Alt+Shift+M".to_owned()), refusals };
         let body = "hot key Ctrl+Alt+Minus (mark) is held by another program; it works on the \
-                    keypad. Super+Minus marks. Try: tipme setup --mark-key KEY\n\
+                    keypad. Ctrl+Alt+Shift+M marks. Try: tipme setup --mark-key KEY\n\
                     Also unavailable: F9.";
-        let summary = "Super+Minus marks instead of Ctrl+Alt+Minus";
+        let summary = "Ctrl+Alt+Shift+M marks instead of Ctrl+Alt+Minus";
         assert_eq!(keys.notice(None), Some(Notice::new(summary, body)));
         keys.mark = None;
         let first = "hot key F9 (start recording) is not on this keyboard. Try: kill ";

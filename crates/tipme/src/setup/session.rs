@@ -30,6 +30,8 @@ const FOR_ALL: &str = "/etc/xdg/autostart/tipme-agent.desktop";
 /// Timeout for the agent to start or end, and for a mark to be written.
 const TIMEOUT: Duration = Duration::from_secs(15);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// Remedy for a grabbed key that a window manager keeps from the agent.
+const OTHER_KEY: &str = ". Without one, choose another key: tipme setup --mark-key KEY";
 
 pub fn plan(arguments: &Setup) -> Result<Vec<SetupStep>> {
     if let Some(step) = other_user() {
@@ -340,8 +342,10 @@ fn press(arguments: &Setup) -> Result<PathBuf> {
         newest != before
     });
     newest.filter(|newest| Some(newest) != before.as_ref()).with_context(|| {
+        let other = if portal::is_wayland() { "" } else { OTHER_KEY };
         format!(
-            "{key} was pressed, but no incident was written within {} s; see the notification",
+            "{key} was pressed, but no incident was written within {} s; \
+             see the notification{other}",
             TIMEOUT.as_secs()
         )
     })
