@@ -51,7 +51,7 @@ pub enum Arm {
     Managed,
     /// The load is started with nice -n 19
     Nice19,
-    /// The load is in one session of its own, and the kernel shares out by session
+    /// The load is in one session of its own, and the kernel divides CPU time by session
     Autogroup,
     /// The focused program's control group gets a larger cpu.weight, and nothing else is changed
     Weight,
@@ -179,7 +179,7 @@ impl ArmComparison {
             );
             ensure!(
                 self.levels.iter().any(|level| self.differs(*arm, *level)),
-                "{name} puts the load into one session, and it is in one already: it would be the unmanaged arm again; \
+                "{name} puts the load into one session, but the load is already in one, so this arm would repeat the unmanaged one; \
                  choose --sessions 0 or more than one, and more than one process"
             );
             let regroups = matches!(arm, Arm::Autogroup | Arm::Weight | Arm::Limit);

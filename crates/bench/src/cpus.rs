@@ -38,7 +38,8 @@ fn list(cpus: &[usize]) -> String {
 
 /// Returns the CPUs that this process can use, in ascending order.
 pub(crate) fn allowed_cpus() -> Result<Vec<usize>> {
-    let set = sched_getaffinity(None).context("cannot read the CPUs that this process may use")?;
+    let set =
+        sched_getaffinity(None).context("cannot determine which CPUs this process may use")?;
     Ok((0..CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect())
 }
 

@@ -175,7 +175,7 @@ fn require_root(options: &DemoOptions) -> Result<()> {
         return Ok(());
     }
     bail!(
-        "recording takes root; run: sudo {} demo --fault {}",
+        "recording needs root; run: sudo {} demo --fault {}",
         options.tipme.display(),
         options.fault.name
     )

@@ -87,7 +87,8 @@ pub trait BenchStage: ProgressListener + Clock {
     /// Runs a recorder from now on if the manager needs it to learn the focus.
     fn record_focus(&mut self) -> Result<()>;
 
-    /// Returns a user that types and watches once nothing has been drawn for a while.
+    /// Returns a simulated user, who types and watches, as soon as nothing has been drawn for a
+    /// while.
     fn user(&mut self, habits: Habits) -> Result<Box<dyn User + '_>>;
 
     /// Sets up the arm, runs the job, and measures; returns the work of the job. Restores

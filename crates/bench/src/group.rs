@@ -145,7 +145,7 @@ impl ControlGroup {
     pub(crate) fn with_weight(prefix: &str, weight: u32) -> Result<ControlGroup> {
         let group = ControlGroup::named(prefix, "cpu")?;
         if !group.is_unified() {
-            bail!("the cpu controller is not one of version 2 here");
+            bail!("the cpu controller is not available in version 2 of control groups here");
         }
         group.set("cpu.weight", &weight.to_string())?;
         Ok(group)

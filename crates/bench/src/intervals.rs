@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use tipme_desktop::clock;
 use tipme_measure::Intervals;
 
-/// Maximum time until a program is in place.
+/// Maximum time to wait until a program is running.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum time for the last interval of the measuring process, before it is aborted.
 pub const GRACE: Duration = Duration::from_secs(15);

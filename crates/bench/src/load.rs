@@ -53,7 +53,7 @@ const MEMORY_EACH_MAX: u64 = 1 << 30;
 /// Largest memory that can be requested, as a share of what is available, swap included: numerator
 /// and divisor.
 const MEMORY_MOST: Share = (3, 4);
-/// The same at the start of a load that was accepted before: other memory use may have grown.
+/// Repeats the check when a load that was accepted starts: other memory use may have grown.
 const MEMORY_MOST_AT_START: Share = (7, 8);
 /// Part of a whole: numerator and divisor.
 type Share = (u64, u64);
@@ -332,13 +332,12 @@ impl RunningLoad {
         let casualties = self.reading().casualties;
         let alive = self.first.iter_mut().try_for_each(ProcessGroup::expect_alive);
         alive.map_err(|error| match casualties {
-            0 => error
-                .context("the process that had started the load was ended, and with it the load"),
+            0 => error.context("the process that started the load exited, and the load with it"),
             _ => anyhow!("{}", lost(casualties, self.level)),
         })
     }
 
-    /// Runs the load for a time.
+    /// Runs the load for the given time.
     pub fn run(&mut self, time: Duration, interrupt: &InterruptFlag) -> Result<()> {
         let begun = std::time::Instant::now();
         while begun.elapsed() < time {

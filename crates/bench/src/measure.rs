@@ -78,7 +78,7 @@ pub struct MeasureRepeat {
     pub sent: Vec<SentInput>,
     /// Times of all drawings on the screen, by any program.
     pub drawn: Vec<Nanos>,
-    /// Resources that the application used, by the operation of the inputs at that time.
+    /// Resources that the application used, grouped by the operation in progress at that time.
     pub usage: Vec<OperationUsage>,
     /// The application's processes at the end.
     pub pids: Vec<u32>,
@@ -138,7 +138,7 @@ fn require(options: &MeasureOptions) -> Result<()> {
     }
     match &options.display {
         MeasureDisplay::Own(Place::Compositor(name)) if options.recorder.is_none() => bail!(
-            "only a recorder knows the keyboard focus on {name}, and keys must not go elsewhere; run it as root \
+            "only a recorder knows the keyboard focus on {name}, and without it keys could go to another window; run tipme as root \
              and without --no-trace, or use a private compositor: --display wayland"
         ),
         _ => Ok(()),

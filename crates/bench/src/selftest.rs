@@ -39,7 +39,7 @@ pub fn run(
     progress: &mut dyn ProgressListener,
 ) -> Result<SelftestOutcome> {
     if !is_root() {
-        bail!("recording takes root; run: sudo {} selftest", options.tipme.display());
+        bail!("recording needs root; run: sudo {} selftest", options.tipme.display());
     }
     let plan = plan(options)?;
     let mut store = IncidentStore { all: options.keep.clone(), misses: None };

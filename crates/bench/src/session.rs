@@ -170,13 +170,13 @@ impl PrivateSession {
         self.focused = None;
     }
 
-    /// Process of the terminal emulator, or of the program in its place, if one is open.
+    /// Process of the terminal emulator, or of the program that stands in for it, if there is one.
     pub fn terminal_pid(&self) -> Option<u32> {
         self.focused.as_ref().map(|focused| focused.process.pid())
     }
 
-    /// Adds a process to the set of the terminal, or of the program in its place, by a property of
-    /// its window.
+    /// Adds a process to the process set of the terminal, or of the program that stands in for it,
+    /// by a property of that program's window.
     pub(crate) fn add_to_set(&self, pid: u32) -> Result<()> {
         let focused = self.focused.as_ref().context("no terminal is open")?;
         Ok(Watcher::open(&self.target())?.add_to_set(focused.process.pid(), focused.window, pid)?)

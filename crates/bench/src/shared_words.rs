@@ -35,7 +35,7 @@ impl SharedWords {
         SharedWords::map(File::from(file), count)
     }
 
-    /// Opens the words of another process of the same user, by their path.
+    /// Opens the shared words of another process of the same user, by path.
     pub(crate) fn open(
         path: &Path,
         counts: RangeInclusive<usize>,

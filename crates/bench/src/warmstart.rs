@@ -120,7 +120,7 @@ impl ArmDetails for Pauses {
             let longest = ms(pauses.flat_map(|pause| &pause.after_ns).max().copied().unwrap_or_default());
             let turn = &row.turn;
             format!(
-                "{turn}: {page_ins} page faults waited for a disk; the longest of the keys behind the first {longest:.2} ms"
+                "{turn}: {page_ins} page faults waited for a disk; after the first key, the longest latency was {longest:.2} ms"
             )
         });
         let first = format!("a pause of {} s; {}", more.pause_s, load_words(figures));

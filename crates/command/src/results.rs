@@ -57,7 +57,7 @@ fn read_folder(folder: &Path, bytes_left: &mut u64) -> Result<Results> {
         );
         ensure!(
             place(&one.machine) == place(&all.machine),
-            "{first} and {other} are from different machines; keep results of one machine in a folder"
+            "{first} and {other} are from different machines; keep the results of each machine in a folder of their own"
         );
         all.machine.duration_s += one.machine.duration_s;
         all.runs.extend(one.runs);

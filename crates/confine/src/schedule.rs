@@ -4,8 +4,8 @@
 use rustix::process::{getpriority_process, setpriority_process};
 use std::io;
 
-/// Nice value of urgent threads, which answer while everything else waits, and the shortest slice
-/// that the scheduler supports, in nanoseconds.
+/// Nice value of urgent threads (those that answer while everything else waits), and the shortest
+/// slice that the scheduler supports, in nanoseconds.
 const URGENT: i32 = -10;
 const URGENT_SLICE_NS: u64 = 100_000;
 /// Arguments of ioprio_set: a single thread, and the idle I/O class.

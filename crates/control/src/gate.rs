@@ -138,7 +138,7 @@ impl<Q: Send + 'static, T> Gate<Q, T> {
         known
     }
 
-    /// Returns the decided callers among those waiting: with an answer, or past the timeout.
+    /// Returns the waiting callers that are decided, by an answer or by the timeout.
     pub fn settled(&mut self, now: Instant) -> Vec<Judged<T>> {
         let answers: BTreeMap<u64, Said> =
             self.authority.iter().flat_map(Authority::answers).collect();

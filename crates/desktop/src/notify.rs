@@ -316,7 +316,7 @@ fn event(signal: &Message) -> Option<NotificationEvent> {
 
 fn send(events: &SyncSender<NotificationEvent>, event: NotificationEvent) {
     if events.try_send(event).is_err() {
-        eprintln!("tipme: too many buttons were pressed at a time; press again");
+        eprintln!("tipme: too many buttons were pressed at once; press again");
     }
 }
 

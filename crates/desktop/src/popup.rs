@@ -56,7 +56,8 @@ struct Letters {
 }
 
 impl Popup {
-    /// Prepares a window with a text; its ending is always shown below, however long the text is.
+    /// Prepares a window that shows a text. The last lines of the text are always visible, however
+    /// long it is.
     ///
     /// # Errors
     /// Fails if the display is not usable, or has no font.

@@ -137,7 +137,7 @@ pub struct Selftest {
     /// Number of runs of each fault
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = repeats)]
     pub repeat: usize,
-    /// Kind of the private display with the terminal
+    /// Kind of private display for the terminal
     #[arg(long, value_enum, default_value_t = PrivateDisplayChoice::X11)]
     pub display: PrivateDisplayChoice,
     /// List the faults without running them
@@ -177,7 +177,7 @@ pub enum Bench {
     System(System),
     /// Measure the latency of the first key after a pause under load
     Warmstart(Warmstart),
-    /// Measure how long the focused program waits for its pages beside a memory hog
+    /// Measure how long the focused program waits for its pages while a memory hog runs
     Pagein(Pagein),
 }
 

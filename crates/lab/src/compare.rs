@@ -81,7 +81,7 @@ fn one_kind<'a>(names: &[String], results: &'a [Results]) -> Result<&'a str> {
         let first = names.first().map_or("", String::as_str);
         bail!(
             "cannot compare {first} with {name}: one is of tipme {kind}, the other of tipme {}; \
-             measure both alike",
+             measure both the same way",
             other.kind
         );
     }

@@ -91,7 +91,8 @@ fn a_folder_holds_repeats() {
     let mut elsewhere = result("timer", 1, 120);
     elsewhere.machine.cpus = 8;
     keep(&folder, "slow/5.json", &elsewhere);
-    with_quick("slow").expect_refused(&["keep results of one machine in a folder"]);
+    with_quick("slow")
+        .expect_refused(&["keep the results of each machine in a folder of their own"]);
     fs::create_dir(folder.path().join("empty")).unwrap();
     with_quick("empty").expect_refused(&["holds no result"]);
 }

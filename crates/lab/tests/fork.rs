@@ -51,7 +51,7 @@ fn another_user_measures_as_well() {
     let _alone = CPU.lock().unwrap_or_else(PoisonError::into_inner);
     let (_folder, mut command) = as_nobody("bench fork --load storm --samples 10 -d 20s");
     let ran = Ran::of(&mut command).expect(&[0, 1]);
-    ran.expect_text(&["not explained: recording takes root", "storm"]);
+    ran.expect_text(&["not explained: recording needs root", "storm"]);
 }
 
 /// New processes with a higher weight starve the measuring one on any machine; with the manager the

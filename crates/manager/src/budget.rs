@@ -8,7 +8,7 @@ const SHARE: u64 = 1000;
 /// Maximum debt for looks that follow a change of focus: ten milliseconds of CPU time.
 const CREDIT: Nanos = Nanos::from_secs(10);
 
-/// An account of the CPU time spent on looks.
+/// An account of the CPU time spent on checks.
 #[derive(Debug, Default)]
 pub(crate) struct LookBudget {
     /// Time at which everything spent so far is paid off.

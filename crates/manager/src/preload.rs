@@ -48,7 +48,7 @@ const STARTING: Nanos = Nanos::from_secs(2);
 /// Maximum fraction of the available memory to read ahead.
 const SHARE_DIVISOR: u64 = 8;
 
-/// The manager loop's end of the preload.
+/// The manager loop's side of the preload.
 pub(crate) struct Preload {
     /// Sends programs to the thread; `None` if preload is switched off.
     sender: Option<SyncSender<UsedProgram>>,

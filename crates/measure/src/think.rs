@@ -48,7 +48,7 @@ pub enum Signal {
     Handling,
 }
 
-/// Value of a signal from a time on.
+/// Value of a signal from a given time on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SignalChange {
     pub at: u64,

@@ -53,7 +53,7 @@ impl ThresholdProfile {
     pub fn about(self) -> &'static str {
         match self {
             ThresholdProfile::Default => "What most people accept",
-            ThresholdProfile::Strict => "What practised people notice",
+            ThresholdProfile::Strict => "What experienced users notice",
         }
     }
 }

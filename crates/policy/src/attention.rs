@@ -10,9 +10,9 @@ use tipme_record::Nanos;
 pub const RECENT: Nanos = Nanos::from_secs(600);
 /// Time without presence after which the user counts as away.
 pub(crate) const AWAY: Nanos = Nanos::from_secs(60);
-/// Time out of focus, or of the user's absence, after which a set is prefetched when the focus or
-/// the user returns. In less time little can have been reclaimed, and prefetching all of it costs
-/// more than it saves.
+/// Time for which a set must have been out of focus, or the user away, to be prefetched when the
+/// focus or the user returns. In less time little can have been reclaimed, and prefetching all of
+/// it costs more than it saves.
 pub(crate) const WILL_NEED: Nanos = Nanos::from_secs(5);
 
 /// Location of the user's attention.

@@ -172,7 +172,7 @@ impl Policy {
         self.protection.learn(sample.total, sums.collect(), |id| self.sets.get(id).is_some());
     }
 
-    /// Returns the groups of a sample by their present owners.
+    /// Returns the groups of a sample, keyed by their current owners.
     fn subjects<'a>(
         &self,
         sample: &'a MemorySample,
@@ -245,8 +245,8 @@ fn names_process(group: &GroupMemory) -> bool {
     !matches!(&group.group, MemoryGroup::Process(who) if who.pid == 0)
 }
 
-/// Returns `true` for a set that can never be a hog: part of the core, or with the keyboard focus,
-/// even if just lost.
+/// Returns `true` for a set that can never be a hog: part of the core, or with the keyboard focus
+/// now or a moment ago.
 fn is_exempt(attention: &AttentionState, sets: &Sets, id: SetId) -> bool {
     attention.keyboard == Some(id)
         || sets.get(id).is_some_and(|entry| {

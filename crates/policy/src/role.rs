@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Roles of sets of processes for the user, and their reasons.
+//! Role of each process set for the user, with the reason.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -2,10 +2,10 @@
 //! Automatic marks: selection of the latencies to examine, and of the examined ones to keep.
 //!
 //! The kernel's coarse figures only raise a suspicion. The diagnosis examines it in a process of
-//! its own; only a latency with a cause is kept, and each cause once an hour. All of it is bounded,
-//! since a machine in trouble raises suspicions all the time. The limit for an unusual latency
-//! depends on the baseline and on the user's verdicts, separately for pointer and wheel, and for
-//! keys and clicks.
+//! its own; only a latency with a cause is kept, and each cause at most once an hour. All of it is
+//! bounded, since a machine in trouble raises suspicions all the time. The limit for an unusual
+//! latency depends on the baseline and on the user's verdicts, separately for pointer and wheel,
+//! and for keys and clicks.
 
 use crate::judge::{JudgedCause, Judgement};
 use crate::learning::{Learning, class, is_of_pointer};
@@ -130,7 +130,7 @@ pub(crate) struct AutoMarker {
     quiet_since: Option<Nanos>,
     looks: VecDeque<(Nanos, bool)>,
     kept: VecDeque<(Nanos, JudgedCause)>,
-    /// Slot and first press of the unfinished suspicion examined last.
+    /// Slot and first press of the unfinished suspicion that was examined last.
     looked_open: Option<(usize, Nanos)>,
     pub(crate) counts: AutoCounts,
 }

@@ -291,7 +291,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Does the 10 Hz work. A hot-key press is answered before an examination that may follow.
+    /// Does the 10 Hz work. A hot-key press is answered before any examination that follows.
     fn turn(&mut self, now: Nanos) -> Result<()> {
         self.tick(now)?;
         if now >= self.next_calm {

@@ -221,7 +221,7 @@ fn path(folder: &Path, uid: u32, start_s: u64) -> PathBuf {
     folder.join(format!("{uid}-{}.json", id.get(..8).unwrap_or_default()))
 }
 
-/// Adds counts to the files of their days.
+/// Adds each count to the file of its day.
 fn save(folder: &Path, uid: u32, new: &LivedDay) -> Result<()> {
     let mut starts: Vec<u64> = new.hours.iter().map(|hour| hour.start_s / DAY_S * DAY_S).collect();
     starts.dedup();

@@ -40,7 +40,8 @@ pub(crate) struct LossWatch {
 }
 
 impl LossWatch {
-    /// Starts at arming; the first cost sample is due at once, while records are tainted anyway.
+    /// Starts at arming; the first cost sample is due at once, since records are still tainted
+    /// then.
     pub(crate) fn new(armed: Nanos, counter: CounterProcess) -> LossWatch {
         LossWatch {
             seen: Vec::new(),

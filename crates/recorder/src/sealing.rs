@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const SEALING_MAX: usize = 3;
 /// Maximum number of those per user.
 const USER_MAX: usize = 2;
-/// Maximum number of incidents of root in addition.
+/// Maximum number of additional incidents that belong to root.
 const ROOT_MAX: usize = 3;
 
 /// Number of incidents being sealed, by user.

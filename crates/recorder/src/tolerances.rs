@@ -19,7 +19,7 @@ const SUGGESTED_MAX: usize = 256;
 /// Maximum number of those listed for one user.
 const TOLD_MAX: usize = 100;
 
-/// Maximum bytes of the file, and of a name in it.
+/// Maximum size in bytes of the file, and of a name in it.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 const NAME_BYTES_MAX: usize = 64;
 

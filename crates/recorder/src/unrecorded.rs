@@ -10,7 +10,7 @@ const STOPS_MAX: usize = 64;
 /// Stops of the recording of input.
 #[derive(Debug, Default)]
 pub(crate) struct Unrecorded {
-    /// Users with a refusal, all of them root or entitled to mark.
+    /// Users who have refused; all of them are root or entitled to mark.
     unwilling: BTreeSet<u32>,
     /// Start of the current stop.
     since: Option<Nanos>,

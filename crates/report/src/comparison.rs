@@ -125,7 +125,10 @@ fn remark(comparison: &Comparison) -> Vec<String> {
     let line = format!(
         "Each interval has {share}% confidence, bootstrapped over the repeats ({draws} draws)."
     );
-    let chance = format!("{} intervals: about one in twenty is off by chance.", count(intervals));
+    let chance = format!(
+        "{} intervals: about one in twenty misses the true value by chance.",
+        count(intervals)
+    );
     let lines = [String::new(), line].into_iter();
     lines.chain((intervals > 5).then_some(chance)).collect()
 }

@@ -211,7 +211,7 @@ const ABOUT: [KindWords; 22] = [
         of_device: None,
         what: "The program made a system call and slept inside the kernel. tipme has no category \
                for this wait; the verdict names the kernel function and the system call instead.",
-        helps: "Search for the kernel function in the verdict: it belongs to a driver, a file \
+        helps: "Look up the kernel function that the verdict names: it belongs to a driver, a file \
                 system or a security module, where a setting or an update may help.",
         see: "cat /proc/PID/stack as root while it hangs; strace -T -p PID for the system call.",
         fault: None,

@@ -30,7 +30,8 @@ pub struct MeasureDetails {
     /// Reason why it is not the display tap; `null` if it is.
     pub instrument_why: Option<String>,
     pub profile: ThresholdProfile,
-    /// Inputs of the script times repeats, and the starts of the application.
+    /// Number of inputs of the script multiplied by the repeats, plus the starts of the
+    /// application.
     pub scripted: u64,
     /// Answered inputs and starts. The four counts sum up to `scripted`.
     pub answered: u64,

@@ -19,7 +19,7 @@ use tipme_policy::Identity;
 pub(crate) const PLACES_MAX: usize = 16_384;
 /// Maximum number of remembered session values, used to find inherited ones.
 const TRACES_MAX: usize = 1_024;
-/// Maximum number of searches for values inherited meanwhile, during a restore.
+/// Maximum number of searches, during a restore, for values inherited in the meantime.
 const SEARCHES_MAX: usize = 4;
 
 /// Journaled details of a change besides its values; see [`Cell`].
@@ -369,7 +369,7 @@ impl<W: World, L: Log> Ledger<W, L> {
         }
     }
 
-    /// A missing clear entry costs one look at the place at the next start.
+    /// If a `clear` entry is missing, the only cost is one check of that place at the next start.
     fn clear(&mut self, places: Vec<KnobPlace>) {
         let entries: Vec<JournalLine> =
             places.into_iter().map(|place| JournalLine::Clear { place }).collect();

@@ -21,7 +21,7 @@ named! {
 }
 
 impl Property {
-    /// Returns `true` for the value of a unit without an explicit setting.
+    /// Returns `true` for the value that a unit has when nothing was set explicitly.
     pub(crate) fn is_default(self, value: i64) -> bool {
         match self {
             Property::CpuWeight | Property::IoWeight => value == -1 || value == 100,

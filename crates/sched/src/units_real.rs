@@ -36,7 +36,7 @@ pub(crate) fn set(
 ///
 /// systemd only gets a PID. The connection is therefore opened first, and the process is checked
 /// after that and again when the scope exists: a scope that holds another process by then is left
-/// to end with it.
+/// alone, and ends with that process.
 pub(crate) fn begin(
     linux: &Linux,
     folder: &str,

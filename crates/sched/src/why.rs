@@ -35,7 +35,7 @@ pub enum SkipReason {
     SetByOther(String),
     /// Changed by us, and then by another program.
     ChangedByOther(String),
-    /// The process belongs to this user, not to the admitted one.
+    /// The process belongs to this user, not to the permitted one.
     NotOwner(u32),
     /// The process is not below this one, to which changes are restricted.
     NotBelow(Identity),

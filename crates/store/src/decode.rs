@@ -174,7 +174,7 @@ fn read_stored(
     if raw.len() as u64 == head.raw_len {
         Ok(raw)
     } else {
-        Err("it unpacks to another length than stated".into())
+        Err("it unpacks to a different length than stated".into())
     }
 }
 

@@ -123,8 +123,7 @@ pub(crate) fn write_stored<W: Write + Seek>(
     Ok(stored_len)
 }
 
-/// Writes the stored form of `raw`, or `raw` itself without a level, and returns the section's
-/// flags.
+/// Writes `raw` compressed, or as it is if no level is given, and returns the section's flags.
 fn pack(stored: &mut impl Write, raw: &[u8], level: Option<i32>) -> io::Result<u32> {
     let Some(level) = level else {
         stored.write_all(raw)?;

@@ -161,7 +161,10 @@ impl PackedIncident {
         if seen == chunks.raw_len {
             return Ok(());
         }
-        Err(io::Error::other(format!("{:?} unpacks to another length than stated", chunks.section)))
+        Err(io::Error::other(format!(
+            "{:?} unpacks to a different length than stated",
+            chunks.section
+        )))
     }
 
     /// Writes the incident without its seal, like [`crate::write_open`].

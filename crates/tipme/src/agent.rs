@@ -53,7 +53,7 @@ use tipme_report::{Layout, Notice};
 use tipme_store::{IncidentFolder, id_ago};
 use workers::Workers;
 
-/// Time between two looks for the incident that the recorder marks by itself.
+/// Time between two checks for an incident that the recorder marked by itself.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Maximum number of marks being written or described; a further press is refused.
 const MARKS_MAX: usize = 8;
@@ -226,7 +226,7 @@ impl Agent {
 
     fn without_input(&self) -> String {
         format!(
-            "Verdicts cannot name the key or click that was late; {} records input again.",
+            "Verdicts cannot name the key or click that was late; to record input again, run {}.",
             self.restart_key
         )
     }

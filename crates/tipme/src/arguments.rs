@@ -40,7 +40,7 @@ pub struct Arguments {
 
 const EXAMPLES: &str = "Examples:
   tipme setup                  enable recording and the hot key
-  tipme mark -m \"editor hung\"  mark from a shell instead of by the key
+  tipme mark -m \"editor hung\"  mark from a shell instead of with the key
   tipme diagnose               show the cause of the newest incident
   tipme report                 the same, as a web page
   sudo tipme demo              see a hitch and its cause on a private display
@@ -115,13 +115,12 @@ pub enum Verb {
   tipme record --detail locks --for=60
   sudo tipme record --hot-keys always --mark-key super+f12
 
-With --for, the running recorder records in more detail for a limited time; everyone allowed to
-mark may ask for this. tipme status shows the active details, and --for=0 ends one early.
+With --for, the running recorder records in more detail for a limited time; anyone who is allowed to mark may ask for this. tipme status shows the active details, and --for=0 ends one early.
 No second recorder is started.
 
 --auto examines keys and clicks that take longer than people accept, and three times longer than
 nearly all earlier ones in the same application; baselines are kept in baselines.json beside the
-incidents. It examines at most 20 an hour, and marks the same cause once an hour. Nothing pops
+incidents. It examines at most 20 an hour, and marks the same cause at most once an hour. Nothing pops
 up: tipme status, day and incidents show the number. Your own marks, and your answers to \"was it
 this?\", shift an application's thresholds, to between half and twice the usual (tolerances.json;
 tipme status shows its folder). The service uses --auto unless its options contain --auto=off.
@@ -133,7 +132,7 @@ Nothing is printed there; tipme incidents lists the incidents. If an agent runs 
 recorder marks and the agent shows the cause: one press is one mark. The focused program also
 receives these keys.
 
-Stop it with Ctrl-C. SIGUSR1 marks.")]
+Stop it with Ctrl-C. SIGUSR1 triggers a mark.")]
 pub struct Record {
     /// Folder for socket, lock and incidents [default: /run/tipme and /var/lib/tipme]
     #[arg(long, value_name = "DIR")]
@@ -147,7 +146,7 @@ pub struct Record {
     )]
     pub window: u64,
     /// Locked memory for records, a hard limit: bytes, or with K, M or G [default: 1/128 of the
-    /// machine's memory, but 64M to 128M, and at least 192K per CPU]
+    /// machine's memory, within 64M to 128M, and at least 192K per CPU]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub memory: Option<u64>,
     /// Record only this display, such as :0 or wayland-0, or "none" [default: all]
@@ -170,7 +169,7 @@ pub struct Record {
         value_parser = clap::value_parser!(u32).range(0..=3600)
     )]
     pub for_seconds: Option<u32>,
-    /// Users (names or ids) allowed to mark, besides root and the user of sudo
+    /// Users (names or ids) allowed to mark, besides root and the user who ran sudo
     #[arg(long, value_name = "USER")]
     pub allow_user: Vec<String>,
     /// Mark automatically if an answer takes unusually long and a cause is found; "dry-run" only
@@ -234,15 +233,14 @@ pub struct MarkArguments {
     /// Your description of the problem
     #[arg(short, long, value_name = "TEXT", default_value = "", conflicts_with = "words")]
     pub message: String,
-    /// The same, as words without an option
+    /// The description, as plain arguments instead of -m
     #[arg(value_name = "WORDS")]
     pub words: Vec<String>,
 }
 
 #[derive(Args)]
 #[command(after_help = "\
-Nothing is recorded of any user, and marks fail, until the user that paused recording, or root,
-resumes it. With --input only keys and clicks are omitted, and a mark still shows the activity of
+Nothing is recorded for any user, and marks fail, until the user who paused recording, or root, resumes it. With --input only keys and clicks are omitted, and a mark still shows the activity of
 the machine; input is recorded again once every user that paused it has resumed it.
 
 Examples:
@@ -298,8 +296,8 @@ pub struct AgentArguments {
     /// Show neither causes nor failures; a dialog asks for a note after each mark
     #[arg(long)]
     pub no_notification: bool,
-    /// Under Wayland, for key bindings of the desktop: have the session's agent perform this
-    /// action, and become the agent if there is none: mark, start, stop-input, restart-input
+    /// Under Wayland, for key bindings of the desktop: have the session's agent perform this action
+    /// (and become the agent if there is none): mark, start, stop-input, restart-input
     #[arg(long, value_name = "ACTION", value_parser = action)]
     pub press: Option<HotKeyAction>,
 }
@@ -389,7 +387,7 @@ pub struct StatusArguments {
 #[command(after_help = "\
 The first line states whether a press of the key will find a cause.
 
-Exit codes: 0 it will, 1 it will not.
+Exit codes: 0 a press of the key will find its cause, 1 it will not.
 
 Examples:
   tipme doctor

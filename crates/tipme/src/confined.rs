@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //! Internal verbs: work of the recorder and the agent in processes that drop all privileges before
 //! they read a byte. These processes get their input as open files. The one that names functions
-//! may also open files for reading, with the permissions of the user that marked; the one that
+//! may also open files for reading, with the permissions of the user who marked; the one that
 //! counts keeps one capability and some BPF programs.
 
 use crate::arguments::{Confined, CountArguments, JudgeArguments};

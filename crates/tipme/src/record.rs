@@ -20,7 +20,7 @@ pub fn run(arguments: Record) -> Result<ExitCode> {
     }
     if !geteuid().is_root() && arguments.state_dir.is_none() {
         bail!(
-            "recording takes root; run: sudo tipme record --allow-user {}",
+            "recording needs root; run: sudo tipme record --allow-user {}",
             user_word(geteuid().as_raw())
         );
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! `tipme status`: the present state of everything between the key and the verdict; `tipme doctor`
-//! prints the summary first.
+//! `tipme status`: the current state of everything that a verdict needs; `tipme doctor` prints the
+//! summary first.
 
 mod agents_bus;
 mod recorder;

@@ -41,7 +41,7 @@ fn text(why: &ProcessTreatment) -> String {
         let origin = match &why.role {
             Some(_) => format!("was {}", knob.baseline),
             None => {
-                format!("inherited; {} again when the manager ends, at the latest", knob.baseline)
+                format!("inherited; {} again at the latest when the manager ends", knob.baseline)
             }
         };
         lines.push(format!("  {:<16} {} ({origin})", knob.name, knob.applied));

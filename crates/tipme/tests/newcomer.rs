@@ -94,7 +94,7 @@ fn a_missing_right_is_refused_with_its_owner() {
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
     let cases: [(&[&str], &str); 5] = [
-        (&["record"], "recording takes root; run: sudo tipme record --allow-user 12345"),
+        (&["record"], "recording needs root; run: sudo tipme record --allow-user 12345"),
         (&["manage-helper"], "run: sudo tipme manage-helper"),
         (&["demo"], "recording takes root; run: sudo "),
         (&["selftest"], "recording takes root; run: sudo "),

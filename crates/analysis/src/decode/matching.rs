@@ -4,8 +4,8 @@
 //! Bytes are first in, first out, so the receive that reaches the last byte of a send has received
 //! it. Two things disturb the count. A sender may be preempted between its send and the record of
 //! it: then the receive is recorded first and is short of sends. Records may also be lost: then one
-//! end is ahead for good. Both heal, because a receive that does not fill its buffer empties the
-//! queue.
+//! end is ahead for good. Both errors correct themselves, because a receive that does not fill its
+//! buffer empties the queue.
 
 use crate::decode::parts::Part;
 use std::collections::VecDeque;

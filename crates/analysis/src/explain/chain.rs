@@ -88,7 +88,7 @@ struct Walker<'a> {
     /// Threads on the current path of the walk.
     active: Vec<Tid>,
     through_idle: bool,
-    /// Wait of the first thread for its answer, whatever else wakes the thread meanwhile.
+    /// The first thread's wait for its answer, whatever else wakes it in between.
     awaited: Option<BlockedWait>,
 }
 

@@ -1,7 +1,9 @@
-// SPDX-License-Identifier: MIT OR Apache-2.0 ! Explanation of an interval. ! ! Takes an interval of
-// an interaction or of a thread. Produces the chain from its end back to its ! start (the critical
-// path), and the blame for each piece: its kind, and the responsible thread, ! job, device or host.
-// The pieces sum to the interval.
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! Explanation of an interval.
+//!
+//! Takes an interval of an interaction or of a thread. Produces the chain from its end back to its
+//! start (the critical path), and the blame for each piece: its kind, and the responsible thread,
+//! job, device or host. The pieces sum to the interval.
 
 mod activation;
 pub(crate) mod blame;

@@ -19,7 +19,7 @@ const RUNS_MAX: usize = 1_000_000;
 /// Start and end of an active time.
 type Run = (Nanos, Nanos);
 
-/// Returns the period of the cause of a group.
+/// Returns the period at which the cause of a group recurs.
 pub(crate) fn of(budget: &Budget<'_>, group: &BlameGroup) -> Option<Period> {
     let mut runs = match (&group.owner, group.kind) {
         (BlameOwner::Interrupt(source), CauseKind::Interrupt) => interrupts(budget, *source),

@@ -66,7 +66,7 @@ pub(super) struct Joiner<'a> {
     /// Receipts by thread and time, with the index of the input.
     dequeued: Vec<(Tid, Nanos, usize)>,
     answers: Vec<AnswerSearch>,
-    /// Last drawing of each burst that dequeued input, with the way back from it.
+    /// Last drawing of each burst that dequeued input, with the path back from it.
     last: HashMap<(Tid, Nanos), (PartPlace, Vec<Hop>)>,
     /// First drawing of such a burst after a visible gap in the drawings of the connection.
     resumed: HashMap<(Tid, Nanos), (PartPlace, Vec<Hop>)>,

@@ -120,7 +120,7 @@ impl<'a> NetworkAnswers<'a> {
         Some(NetworkAnswer { at: wait.head.ts, file, sure: true })
     }
 
-    /// Keeps the network waits on the way to an answer.
+    /// Remembers the network waits on the path to an answer.
     pub(crate) fn keep(&self, way: &[Hop]) {
         for hop in way.iter().filter(|hop| hop.awaits.is_some()) {
             self.awaited

@@ -150,7 +150,7 @@ impl Recording {
         self.tasks.lives().iter().find(polled).map(|life| life.tid)
     }
 
-    /// Returns the last stop signal to a thread before it stopped, at the start of a span.
+    /// Returns the last stop signal that a thread got before it stopped at the start of a span.
     pub(crate) fn stop_signal(&self, span: &Span) -> Option<&Signal> {
         let pid = self.tasks.pid(span.tid, span.start);
         let group = self.tasks.process(pid, span.start).map_or(Pid(0), |life| life.group);

@@ -33,8 +33,8 @@ pub struct BesideOptions {
     /// tipme load]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub memory: Option<u64>,
-    /// Spread the load over this many sessions, as over terminals; 0 uses that of the display's
-    /// programs
+    /// Spread the load over this many sessions, as if started from several terminals; 0 uses the
+    /// session of the display's programs
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=i64::from(LEVEL_MAX)))]
     pub sessions: u32,
     /// Start display, window manager, terminal and each session of the load in its own systemd

@@ -66,7 +66,7 @@ const COMPUTE: &str = r#"
     end=$((${EPOCHREALTIME/./} + ms * 1000))
     while ((${EPOCHREALTIME/./} < end)); do :; done"#;
 
-/// The program takes long for a document that has become large.
+/// The program takes a long time for a document that has become large.
 pub(super) fn computation(site: &Site) -> Result<Scenario> {
     let size = site.write("size", "1\n")?;
     let each = format!("{COMPUTE}\n{ECHO}");

@@ -14,8 +14,7 @@ use tipme_command::duration;
   tipme bench fork --load fork --every 500ms -d 60s --json fork.json --svg plots
 
 A process sleeps 50 ms, computes for 10 ms of CPU time, and records the time, alone and beside a
-load on the same CPU. The loads crowd and wide have the same number of processes, old ones and
-new ones: they differ only in age. Root is not needed; without it, loads that need root are
+load on the same CPU. The loads crowd and wide have the same number of processes, long-lived in crowd and newly forked in wide. Root is not needed; without it, loads that need root are
 skipped, and the longest intervals are not explained. All processes end with the benchmark.
 
 --managed starts a private display, whose focused window declares the measuring process as part
@@ -37,10 +36,11 @@ pub struct Fork {
     /// Time between two forks of the load "fork"
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration)]
     pub every: Duration,
-    /// Measure each load again with the manager, as part of the focused window's set
+    /// Measure each load again under the manager, with the measuring process in the focused
+    /// window's set
     #[arg(long)]
     pub managed: bool,
-    /// CPU of all processes [default: the last one]
+    /// CPU on which all processes run [default: the last one]
     #[arg(long, value_name = "N")]
     pub cpu: Option<usize>,
     /// Do not record, so the longest intervals are not explained
@@ -59,7 +59,7 @@ pub enum ForkLoad {
     None,
     /// One process that computes forever
     Hog,
-    /// A computing process that is ended and forked again and again, as in the paper
+    /// A CPU-bound process that is killed and forked again and again, as in the paper
     Fork,
     /// Four short-lived processes at a time, as in a build
     Storm,
@@ -69,7 +69,7 @@ pub enum ForkLoad {
     Wide,
     /// A wide storm, each process in its own session
     Sessions,
-    /// A wide storm in a control group of eight times the default weight, as a container for
+    /// A wide storm in a control group with eight times the default weight, as a container for
     /// eight CPUs
     Container,
     /// A wide storm at nice -10

@@ -139,7 +139,7 @@ fn compute_for_ever() -> Result<()> {
     }
 }
 
-/// Returns the rounds that take `time` on this CPU; at least one.
+/// Returns the number of rounds that take `time` on this CPU; at least one.
 fn calibrated(time: Duration) -> u64 {
     let tries = (0..TRIES).map(|_| {
         let begun = Instant::now();

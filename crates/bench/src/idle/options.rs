@@ -19,10 +19,9 @@ time taken by others. It needs neither root nor tracing. As root, tipme's record
 beside it and attributes every gap.
 
 The loop keeps its CPU out of deep idle states and at a high clock rate, and prevents a hypervisor
-from giving the CPU to others: you measure a machine that never sleeps, with its heat and fan.
+from giving the CPU to others: you measure a machine that never sleeps, and that runs hot.
 
-Exit codes: 0 measured; 1 the figures differ from the kernel's accounting by more than two points
-beyond time known to be charged to the loop (not with --classic), or --validate found errors above
+Exit codes: 0 measured; 1 the figures differ from the kernel's accounting by more than two percentage points, after subtracting time known to be wrongly charged to the loop (not with --classic), or --validate found errors above
 their limits; 2 nothing could be measured.
 
 Examples:
@@ -53,7 +52,7 @@ pub struct Idle {
     /// Do not record, even as root, so gaps are not attributed
     #[arg(long)]
     pub no_trace: bool,
-    /// Check the accuracy with programs of known work, for 40 seconds
+    /// Check the accuracy with programs that do a known amount of work, for 40 seconds
     #[arg(long, conflicts_with_all = ["classic", "duration"])]
     pub validate: bool,
 }

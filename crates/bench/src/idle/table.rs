@@ -172,7 +172,7 @@ fn outside(cpus: &[CpuFigures]) -> String {
             "unexplained: they may have been the cause"
         };
         Some(format!(
-            "cpu {cpu}: {gaps} gaps hold time without a record; {missing} of {counted} interrupts and {faults} page faults have \
+            "cpu {cpu}: {gaps} gaps contain time without a record; {missing} of {counted} interrupts and {faults} page faults have \
              none: {so}.\n"
         ))
     });

@@ -42,7 +42,8 @@ pub struct PageOptions {
     /// the type]
     #[arg(long, value_name = "PAGES", value_parser = clap::value_parser!(u32).range(1..=i64::from(DEMAND_MAX)))]
     pub demand: Option<u32>,
-    /// Share of them also touched in the previous millisecond, 0 to 1 [default: that of the type]
+    /// Share of the pages that were also touched in the previous millisecond, 0 to 1 [default: that
+    /// of the type]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub reuse: Option<f64>,
 }

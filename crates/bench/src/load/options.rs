@@ -31,7 +31,7 @@ in each; REUSE is the share of them that the previous round also touched. The fo
 of Evans et al. (1993): cpu (2 pages per ms, reuse 0.95), forks (4, 0.1, in children that live for
 5 to 65 rounds), big (200, 0.95), stream (200, 0).
 
-The processes end with tipme load, and a minute after their time at the latest; Ctrl-C prints the
+The processes end with tipme load, or at the latest a minute after their run time; Ctrl-C prints the
 result so far. They are the first to be killed when memory runs out.
 
 Exit codes: 0 the load ran, 2 it could not run.")]
@@ -51,7 +51,8 @@ pub struct LoadArguments {
     /// available memory, at most 1G]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub memory: Option<u64>,
-    /// Spread the processes over this many sessions, as over terminals; 0 uses the caller's
+    /// Spread the processes over this many sessions, as if started from several terminals; 0 uses
+    /// the caller's
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=i64::from(LEVEL_MAX)))]
     pub sessions: u32,
     /// Make stream write unnamed files in this folder, one per process [default: memory]

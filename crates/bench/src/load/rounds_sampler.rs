@@ -18,7 +18,7 @@ const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum number of samples: those of a day. Later progress is not watched.
 const LOOKS_MAX: usize = 86_400;
 
-/// Rounds of each process at a time.
+/// Rounds completed by each process at a given time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct RoundsSample {
     at: Nanos,

@@ -106,7 +106,7 @@ impl Memory {
         );
         ensure!(
             is_root(),
-            "memory can only be limited by a control group, which takes root; run it with sudo, \
+            "memory can only be limited by a control group, which needs root; run it with sudo, \
              or see `tipme bench fork`, which needs no privileges"
         );
         require(&PROGRAMS)?;

@@ -36,14 +36,12 @@ const HOG_EACH: u64 = 1 << 30;
   sudo tipme bench pagein --managed --cgroup /sys/fs/cgroup/tipme --keys 200 --json pagein.json
   tipme bench pagein --without-shortage --keys 10 --every 200ms
 
-A program with a window walks through a part of its working set after each key; measured is the
-time it waits for its pages (neither running nor waiting for a CPU), alone and beside a hog that
-needs more memory than is left. Also printed are major page faults, the time from key to drawing,
+A program with a window walks through a part of its working set after each key; it measures how long the program waits for its pages (neither running nor waiting for a CPU), alone and beside a hog that
+needs more memory than is left. It also prints major page faults, the time from key to drawing,
 and the fewest rounds of any process of the hog in ten seconds (0 means starvation). The first lap
 of a turn does not count.
 
-The whole machine is slow meanwhile. The benchmark needs swap and at most 4 GiB of memory, and
-refuses to run where the kernel would have to kill programs. --without-shortage is a trial run
+The whole machine is slow while it runs. The benchmark needs swap and a machine with no more than 4 GiB of memory, and refuses to run where the kernel would have to kill programs. --without-shortage is a trial run
 with a hog that leaves memory free.
 
 Exit codes: 0 measured, 2 nothing could be measured.")]
@@ -60,8 +58,8 @@ pub struct Pagein {
     /// Counted keys per arm, over all blocks
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=2_000))]
     pub keys: u16,
-    /// Memory of the hog: bytes, or with K, M or G [default: so much that a quarter of memory and
-    /// swap remains]
+    /// Memory of the hog: bytes, or with K, M or G [default: enough to leave a quarter of memory
+    /// and swap free]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub hog: Option<u64>,
     /// Processes of the hog [default: one for each GiB]
@@ -70,7 +68,7 @@ pub struct Pagein {
     /// Type of the hog; see tipme load
     #[arg(long = "type", value_name = "TYPE", value_enum, default_value_t = Hog::Big)]
     pub kind: Hog,
-    /// Spread the hog over this many sessions; 0 uses that of the display's programs
+    /// Spread the hog over this many sessions; 0 uses the session of the display's programs
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=i64::from(LEVEL_MAX)))]
     pub sessions: u32,
     /// Trial run: the hog leaves memory free and disturbs nothing

@@ -66,7 +66,7 @@ impl MemoryRoom {
         }
         ensure!(
             self.total <= TOTAL_MAX,
-            "this machine has {} of memory, and more than {} is not filled up for a measurement; use a small virtual \
+            "this machine has {} of memory, and a measurement does not fill more than {}; use a small virtual \
              machine, such as those of the test bed (docs/internals/test-bed.md), or try it with --without-shortage",
             mib(self.total),
             mib(TOTAL_MAX)

@@ -25,7 +25,8 @@ const STEPS_MAX: usize = 16;
 #[schemars(title = "tipme selftest --json")]
 pub struct SelftestOutcome {
     pub schema: u32,
-    /// Share of faults with a correctly named cause, without clean runs; `null` without any.
+    /// Share of faults whose cause was named correctly, excluding clean runs; `null` if there were
+    /// no faults.
     pub accuracy: Option<f64>,
     /// Number of faults, each repeat counted.
     pub n: usize,

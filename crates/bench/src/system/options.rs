@@ -24,7 +24,7 @@ const OBSERVED: f64 = 1.5;
 
 A script cycles through terminals with vi, less and a shell and, if installed, mousepad, on a
 private display: it clicks into a window, waits for the focus, types, and waits for the answer to
-each key. Measured is the time of the whole script: alone, beside a build (make with cc on
+each key. It measures the time of the whole script: alone, beside a build (make with cc on
 generated files, repeatedly; without a compiler, xargs with gzip), and beside a heavy synthetic
 load (tipme load big). The paper's table 1 is printed alongside.
 
@@ -48,8 +48,8 @@ pub struct System {
     /// Memory of the synthetic load: bytes, or with K, M or G [default: that of tipme load]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub memory: Option<u64>,
-    /// Spread the synthetic load over this many sessions; 0 leaves it, and the build, in that of
-    /// the display's programs
+    /// Spread the synthetic load over this many sessions; 0 leaves the load and the build in the
+    /// session of the display's programs
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=i64::from(LEVEL_MAX)))]
     pub sessions: u32,
     /// Also measure with the manager, in alternating turns

@@ -15,9 +15,7 @@ use tipme_measure::timer::TimerMechanism;
 
 #[derive(Args)]
 #[command(
-    after_help = "One thread on each CPU wakes up periodically. Printed are the intervals between
-its wake-ups (as in tables 1 to 3 of Jones and Regehr, 1999), their lateness and, as root, what
-the latest waited for. Comparing relative sleeps with absolute deadlines shows the cost of
+    after_help = "One thread on each CPU wakes up periodically. It prints the intervals between its wake-ups (as in tables 1 to 3 of Jones and Regehr, 1999), their lateness and, as root, what the most delayed ones waited for. Comparing relative sleeps with absolute deadlines shows the cost of
 sleeping for a period instead of until a deadline.
 
 Exit codes: 0 measured, 1 a wake-up was later than --threshold, 2 nothing could be measured.
@@ -27,7 +25,7 @@ Examples:
   tipme bench timer --mechanism relative,absolute
   sudo tipme bench timer --policy fifo:80 --period 100us -d 30s --threshold 200us
   tipme bench timer --mechanism all --json before.json --svg plots
-  tipme bench timer --repeat 5 --json before/    then, changed: tipme compare before/ after/"
+  tipme bench timer --repeat 5 --json before/    change something, measure into after/, then: tipme compare before/ after/"
 )]
 pub struct Timer {
     /// Time from one deadline to the next, 10us to 1s
@@ -46,8 +44,8 @@ pub struct Timer {
     /// CPUs to measure, such as 0,2-3
     #[arg(long, value_name = "all|LIST", default_value = "all", value_parser = cpus)]
     pub cpus: Cpus,
-    /// Lateness from which wake-ups are explained and fail [default: explained from 1 ms or 10
-    /// times the median]
+    /// Explain wake-ups that are at least this late, and fail if there are any [default: explained
+    /// from 1 ms or 10 times the median]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub threshold: Option<Duration>,
     /// Number of repeats; tipme compare needs five

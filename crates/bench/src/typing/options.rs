@@ -15,11 +15,9 @@ use clap::Args;
   sudo tipme bench typing --managed --against nice19,autogroup,weight --sessions 20
   sudo tipme bench typing --managed --backend systemd --units --sessions 20
 
-Keys are pressed in a terminal on a private display, ten a second, each one after the previous is
-on the screen; measured is the time from a key to its drawing. Each block has one turn without
-load and one of every arm. The load is that of tipme load; its processes share one session, as a
+Keys are pressed in a terminal on a private display, ten a second, each one once the previous one is on the screen; it measures the time from a key to its drawing. Each block has one turn without load and one for each arm. The load is that of tipme load; its processes share one session, as a
 job in a terminal does, unless --sessions is given. As root, the measuring process has real-time
-priority; display server, terminal and its program never have. Under Wayland screenshots show when
+priority; the display server, the terminal and its program never do. Under Wayland screenshots show when
 something is drawn, and with --managed a recorder runs beside every arm to report the focus to the
 manager.
 

@@ -12,10 +12,10 @@ use tipme_command::duration;
   sudo tipme bench warmstart --load 8 --memory 2G --pause 10s --managed --json warmstart.json
 
 Keys are typed into a terminal on a private display, then none for half a minute, then more;
-measured is the latency of the first key after the pause. The load is of the type big unless
+it measures the latency of the first key after the pause. The load is of the type big unless
 --type is given. It affects the terminal only if memory runs short: choose --memory close to the
 available memory, on a machine that can bear it. Major page faults of terminal and display server
-are counted, and the result states it if their pages had not been evicted.
+are counted, and the result says so if their pages had not been evicted.
 
 Exit codes: 0 measured, 2 nothing could be measured.")]
 pub struct Warmstart {

@@ -78,7 +78,7 @@ impl FrameWatch {
         shown.map(Some).ok_or_else(|| self.link.lost("it no longer provides screenshots"))
     }
 
-    /// Requests a frame once something is new.
+    /// Requests a frame once something has changed.
     fn ask(&mut self) -> Result<ZwlrScreencopyFrameV1, DisplayError> {
         self.link.heard.frame = Frame::default();
         let frame = self.manager.capture_output(0, &self.output, &self.link.handle(), ());

@@ -22,14 +22,12 @@ use tipme_measure::ThresholdProfile;
 Each repeat restarts the application in a fresh home folder; {home} stands for that folder. As
 root, answers are found by the recorder's display tap. Otherwise they are found by the DAMAGE
 extension, or under Wayland by screenshots; each drawing is then assumed to answer the input
-before it. A running compositor needs root, since the recorder reports the keyboard focus there,
-and zwlr_screencopy_v1, as in sway; keys are those of a US keyboard.
+before it. Measuring on a running compositor needs root, since the recorder reports the keyboard focus there, and a compositor with zwlr_screencopy_v1, such as sway. Keys are those of a US keyboard.
 
 A script is a TOML file with a list of [[step]], each with one of type = \"text\", prose = 300
 (made-up characters), key = \"ctrl+s\", click = [x, y], move = [x, y] (the pointer alone),
-scroll = \"down\", pause_ms = 500, idle_ms = 300 (until nothing was drawn for this long). A step
-that presses may have times, every_ms, label, and class: motion, key, click, scroll, menu, window,
-start or command; one that moves the pointer may have all of these but times. Above the steps:
+scroll = \"down\", pause_ms = 500, idle_ms = 300 (until nothing was drawn for this long). A step that presses may also set `times`, `every_ms`, `label` and `class`: motion, key, click, scroll, menu, window,
+start or command; one that moves the pointer may set all of these except `times`. Above the steps:
 application, words_per_minute, variation, seed, start_within_s, [threshold_ms] by class, and
 [[file]] with path and one of content, prose_bytes, page_sections, slides.
 
@@ -39,7 +37,7 @@ pub struct Measure {
     /// Script to play: a TOML file, or the name of a script that comes with tipme
     #[arg(value_name = "SCRIPT", required_unless_present = "list")]
     pub script: Option<String>,
-    /// Number of repeats, each with a new start of the application
+    /// Number of repeats, each with the application restarted
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = repeats)]
     pub repeat: usize,
     /// Play only this many inputs of the script
@@ -51,7 +49,7 @@ pub struct Measure {
     /// Write the plots into this folder
     #[arg(long, value_name = "DIR")]
     pub svg: Option<PathBuf>,
-    /// Use no recorder: find drawings only by reports of the display
+    /// Use no recorder: find drawings only from what the display reports
     #[arg(long)]
     pub no_trace: bool,
     /// Display: a private X server, an existing X display with its window manager, a private

@@ -99,7 +99,7 @@ pub(crate) struct Opened {
     pub(crate) backend: Backend,
     /// Unavailable functions, with reasons.
     pub(crate) missing: Vec<String>,
-    /// Restored leftovers of a killed helper for this user.
+    /// Changes that a killed helper had left for this user, now reverted.
     pub(crate) restored: Restored,
 }
 

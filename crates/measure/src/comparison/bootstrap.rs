@@ -30,8 +30,8 @@ pub(crate) struct Estimate {
     pub high: f64,
 }
 
-/// Figure of a mixture of repeats, by the number of times each of them is drawn; `None` if the
-/// mixture has none.
+/// Figure of a bootstrap sample of the repeats, from the number of times each repeat was drawn;
+/// `None` if the sample has no such figure.
 pub(crate) type Figure<'a> = Box<dyn Fn(&[u32]) -> Option<f64> + 'a>;
 
 /// Figure of one side, and the number of its repeats.

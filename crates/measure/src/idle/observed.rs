@@ -47,7 +47,7 @@ pub struct Observed {
     pub records_lost: u64,
     /// CPU time of the thread according to the kernel.
     pub cpu_time_ns: u64,
-    /// Page faults of the thread meanwhile.
+    /// Page faults of the thread during that time.
     pub faults: u64,
     /// `true` if the buffers were locked in memory.
     pub locked: bool,

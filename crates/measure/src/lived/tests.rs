@@ -68,7 +68,7 @@ fn lived(answers: &[NamedAnswer]) -> LivedDay {
 
 type NamedAnswer = (InputClass, &'static str, AnsweredPresses);
 
-/// Returns a key press with its answer, in milliseconds.
+/// Returns a key press and its answer, at these times in milliseconds.
 fn key(at: u64, latency: u64) -> NamedAnswer {
     (InputClass::Key, "editor", answer(at, 1, latency, latency, 0, 0))
 }

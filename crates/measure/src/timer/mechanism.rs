@@ -56,7 +56,7 @@ impl TimerMechanism {
                 "nanosleep for the rest of the time until the next deadline"
             }
             TimerMechanism::Relative => {
-                "nanosleep for a period after each wake-up, whatever the deadline: naive"
+                "nanosleep for a period after each wake-up, whatever the deadline (the naive way)"
             }
             TimerMechanism::Timerfd => "A periodic timerfd",
             TimerMechanism::Itimer => "A periodic POSIX timer with a signal",

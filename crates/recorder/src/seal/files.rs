@@ -22,7 +22,7 @@ const FILES: usize = 1_024;
 /// Maximum bytes of a path; longer ones are left out.
 const PATH_BYTES: usize = 1_024;
 
-/// Type of a regular file, the only one named.
+/// Type of a regular file. Only regular files are named.
 const REGULAR: u32 = 0x8000;
 
 /// Device in the kernel's encoding, and inode.

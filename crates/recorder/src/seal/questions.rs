@@ -135,8 +135,8 @@ fn ask_functions(
     named.err().map(|error| format!("functions of programs: {error:#}"))
 }
 
-/// Adds the real uid of each process that still lives, and sorts: the marking user's processes come
-/// first, then root's.
+/// Adds the real uid of each process that is still alive, and sorts: the marking user's processes
+/// come first, then root's.
 fn with_users<T>(questions: impl IntoIterator<Item = (u32, T)>, marker: u32) -> Vec<(u32, u32, T)> {
     let questions =
         questions.into_iter().filter_map(|(pid, question)| Some((user(pid)?, pid, question)));

@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 
 /// Maximum bytes of a symbol table: 2.8 million functions.
 const TABLE_BYTES: u64 = 64 << 20;
-/// Maximum bytes of a table of segments or sections.
+/// Maximum size in bytes of a table of segments or sections.
 const HEADERS_BYTES: u64 = 64 << 10;
 /// Bytes of symbols read at once, a multiple of the symbol sizes of both classes.
 const BLOCK_BYTES: u64 = 48 << 10;

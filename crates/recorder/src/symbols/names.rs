@@ -14,7 +14,8 @@ const NESTING: u32 = 48;
 /// it.
 const NEWS: usize = 16;
 
-/// Demangles a name, cut while it is written: a short mangled name can stand for a very long one.
+/// Demangles a name and limits the result while it is produced: a short mangled name can stand for
+/// a very long one.
 pub(super) fn readable(name: &str) -> String {
     let mut text = Bounded(String::new());
     let news = name.matches("nw").count() + name.matches("na").count();

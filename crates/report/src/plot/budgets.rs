@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-//! Budgets: the partition of several events as bars of parts.
+//! Budgets: for each of several events a bar divided into its parts.
 
 use super::Figure;
 use super::axes::{self, Axis};

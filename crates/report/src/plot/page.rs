@@ -194,7 +194,7 @@ impl Page {
         self.finish()
     }
 
-    /// Draws the message that there is nothing to draw in an area.
+    /// Fills an area with the message that there is nothing to draw.
     pub(super) fn empty(&mut self, area: &Area, what: &str) {
         let Area { left, top, width, height } = *area;
         self.rect((left, top, width, height), &format!(r#"fill="none" stroke="{INK}""#));

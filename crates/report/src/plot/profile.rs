@@ -64,7 +64,7 @@ fn draw(
     };
     let drawn_ms = view.threshold_ms.filter(|ms| view.upwards.holds(*ms));
     if let Some(ms) = view.threshold_ms.filter(|_| drawn_ms.is_none()) {
-        page.remark(&[format!("The threshold of {} lies above the axis.", duration(ms))]);
+        page.remark(&[format!("The threshold of {} is beyond the end of the axis.", duration(ms))]);
     }
     page.legend(&legend(&view, drawn_ms));
     let area = page.area(PLOT_HEIGHT);

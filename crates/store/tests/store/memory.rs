@@ -150,7 +150,7 @@ fn bad_sections_are_refused_with_the_reason() {
             &[0; 5000],
             "at byte 64: its stored length cannot belong to its unpacked length",
         ),
-        (2, 1, 100_000, &bomb, "sched: it unpacks to another length than stated"),
+        (2, 1, 100_000, &bomb, "sched: it unpacks to a different length than stated"),
         (2, 1, 1 << 30, b"no frame", "sched: it cannot be unpacked: Unknown frame descriptor"),
         (99, 0, 4, b"what", "number 99: this version does not know it; it was left out"),
     ] {

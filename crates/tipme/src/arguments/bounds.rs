@@ -9,16 +9,17 @@ use tipme_store::{FolderBounds, Room};
 /// Bounds on kept incidents. The newest always stays; pinned ones do not count.
 #[derive(Args)]
 pub struct KeepArguments {
-    /// Maximum number of incidents; beyond it the oldest of the user with the most are removed
+    /// Maximum number of incidents; beyond it the oldest incidents of whichever user has the most
+    /// are removed
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = count())]
     pub max_incidents: u32,
-    /// Maximum size of all incidents, without the newest
+    /// Maximum size of all incidents, not counting the newest
     #[arg(long, value_name = "SIZE", default_value = "2G", value_parser = size)]
     pub max_size: u64,
     /// Maximum number of incidents of one user; beyond it that user's oldest are removed
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = count())]
     pub max_user_incidents: u32,
-    /// Maximum size of one user's incidents, without the newest
+    /// Maximum size of one user's incidents, not counting the newest
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = size)]
     pub max_user_size: u64,
 }

@@ -62,7 +62,7 @@ pub enum IncidentsVerb {
     },
     /// Add a note to an incident, by default the newest
     Note {
-        /// The note, after an id unless it is about the newest incident
+        /// The note, preceded by an id unless it is about the newest incident
         #[arg(value_name = "[ID] WORDS", required = true)]
         words: Vec<String>,
     },

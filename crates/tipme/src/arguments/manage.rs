@@ -35,8 +35,8 @@ pub struct Manage {
     /// The recorder's folder; under Wayland the recorder reports the focus [default: /run/tipme]
     #[arg(long, value_name = "DIR")]
     pub recorder: Option<PathBuf>,
-    /// Change only this process and its descendants; a descendant without a parent keeps what it
-    /// inherited when everything is put back
+    /// Change only this process and its descendants; an orphaned descendant keeps what it inherited
+    /// when everything is put back
     #[arg(long, value_name = "PID")]
     pub under: Option<u32>,
     /// A cgroup (v2) delegated to tipme
@@ -50,8 +50,8 @@ pub struct Manage {
     /// there; none for root]
     #[arg(long, value_name = "DIR|none", value_parser = helper)]
     pub helper: Option<HelperChoice>,
-    /// Folder for socket, journal and remembered files [default: /run/tipme, for the last
-    /// /var/lib/tipme; without root $XDG_RUNTIME_DIR/tipme and $XDG_STATE_HOME/tipme]
+    /// Folder for socket, journal and remembered files [default: /run/tipme, and /var/lib/tipme for
+    /// remembered files; without root $XDG_RUNTIME_DIR/tipme and $XDG_STATE_HOME/tipme]
     #[arg(long, value_name = "DIR", global = true)]
     pub state_dir: Option<PathBuf>,
 }
@@ -95,8 +95,7 @@ fn helper(text: &str) -> Result<HelperChoice, String> {
 
 Lets \"tipme manage\" run without root: the manager watches the display and decides as the user,
 and the helper changes the settings. The helper has no policy: it changes only processes of the
-requesting user, takes every value from the manager's table, and puts everything back when the
-manager ends, in whatever way. It serves root, users at a local seat (according to the login
+requesting user, takes every value from the manager's table, and puts everything back however the manager ends. It serves root, users at a local seat (according to the login
 manager), and the users given here.")]
 pub struct ManageHelper {
     /// Users (names or ids) to serve, even without a local seat

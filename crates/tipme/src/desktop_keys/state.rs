@@ -17,7 +17,7 @@ pub enum KeyState {
 }
 
 impl KeyState {
-    /// Describes the key in the words of an agent.
+    /// Describes the key in the wording that the agent uses.
     pub fn words(&self) -> String {
         match self {
             KeyState::Works(key) => format!("{key} marks"),

@@ -48,6 +48,9 @@ fn timed(path: &Path) -> Result<KeyFigure> {
 fn document<T: DeserializeOwned>(path: &Path) -> Result<T> {
     let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
     serde_json::from_reader(BufReader::new(file)).with_context(|| {
-        format!("{} is damaged, or of another version of tipme; measure again", path.display())
+        format!(
+            "{} is damaged, or was written by another version of tipme; measure again",
+            path.display()
+        )
     })
 }

@@ -265,7 +265,7 @@ fn absent(has_ended: bool, words: &[String]) -> String {
         Some(source @ KeySource::Portal) => {
             let by_hand = source.by_hand(&Bindings::default(), words);
             if has_ended {
-                format!("the portal of the desktop bound no key; {by_hand}")
+                format!("the desktop's portal did not bind a key; {by_hand}")
             } else {
                 "the agent is still waiting for the portal of the desktop".to_owned()
             }

@@ -229,7 +229,7 @@ fn reset_peak() -> u64 {
     peak()
 }
 
-/// Copies until a number of switches are written, and checks each copy.
+/// Takes copies until a given number of switches has been written, and checks each copy.
 fn copy_until(feed: &mut SimulatedFeed, switches_written: u64) -> FeedState {
     loop {
         let copied = feed.copy();
