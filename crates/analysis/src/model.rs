@@ -126,7 +126,7 @@ pub struct Interval {
     /// The interval was still unfinished at the mark: its latency is a lower bound.
     pub censored: bool,
     /// The kind of input is known only from the shape of a Wayland message, since the client
-    /// created its keyboard or pointer before recording began; left out where it is known exactly.
+    /// created its keyboard or pointer before the recorded time; left out where known exactly.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub inferred: bool,
     /// Up to the last drawing that the input caused; `null` where there was only one or none.

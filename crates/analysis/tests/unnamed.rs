@@ -19,7 +19,11 @@ fn first(machine: &mut Machinery) -> Finding {
 
 /// An editor sleeps in an `ioctl` because of a key, until a thread or, for 0, a device wakes it.
 fn sleeps_until(waker: u32) -> Machinery {
-    let mut machine = Machinery::with_app("editor");
+    named_sleeps_until("editor", waker)
+}
+
+fn named_sleeps_until(name: &str, waker: u32) -> Machinery {
+    let mut machine = Machinery::with_app(name);
     machine.task(SERVICE, SERVICE, 1, "daemon", 1).typing(500_000, 5).press(KEY);
     machine.switch(KEY + 400, 1, 0, 1);
     if waker != 0 {
@@ -40,6 +44,14 @@ fn wait_that_a_device_ends_is_named_by_its_call() {
     let finding = first(&mut sleeps_until(0));
     assert_eq!((finding.kind, finding.unusual), (CauseKind::KernelWait, true));
     assert_eq!(finding.evidence[0], "editor waited in ioctl");
+}
+
+#[test]
+fn name_that_the_kernel_has_cut_off_is_completed_from_the_command_line() {
+    let mut machine = named_sleeps_until("gnome-text-editor", 0);
+    assert_eq!(first(&mut machine).evidence[0], "gnome-text-editor waited in ioctl");
+    let interval = machine.diagnose(MARK).interval.expect("a key was late");
+    assert_eq!(interval.client.comm, "gnome-text-editor");
 }
 
 #[test]

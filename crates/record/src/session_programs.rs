@@ -66,11 +66,13 @@ const OTHERS: [&str; 15] = [
 ];
 
 /// Maximum bytes of a process name in the kernel.
-const NAME_BYTES: usize = 15;
+pub const NAME_BYTES: usize = 15;
 
-/// Returns `true` if this is the name of a program that draws a session.
+/// Returns `true` if this is the name of a program that draws a session, whole or cut off by the
+/// kernel.
 pub fn draws_session(comm: &str) -> bool {
-    WINDOW_MANAGERS.iter().chain(&OTHERS).any(|name| name.get(..NAME_BYTES).unwrap_or(name) == comm)
+    let mut names = WINDOW_MANAGERS.iter().chain(&OTHERS);
+    names.any(|name| *name == comm || name.get(..NAME_BYTES) == Some(comm))
 }
 
 #[cfg(test)]
@@ -79,9 +81,8 @@ mod tests {
 
     #[test]
     fn long_names_are_known_as_the_kernel_keeps_them() {
-        assert!(["xfwm4", "matchbox-window", "sway", "plasmashell"].into_iter().all(draws_session));
-        assert!(
-            !["matchbox-window-manager", "sway-launcher", "", "cc1"].into_iter().any(draws_session)
-        );
+        let whole = ["xfwm4", "matchbox-window-manager", "sway", "plasmashell"];
+        assert!(whole.into_iter().chain(["matchbox-window"]).all(draws_session));
+        assert!(!["matchbox", "sway-launcher", "", "cc1"].into_iter().any(draws_session));
     }
 }

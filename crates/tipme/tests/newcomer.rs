@@ -32,7 +32,7 @@ fn every_refusal_names_what_to_do() {
     let junk = junk.to_str().unwrap();
     let cases: [(&[&str], &str); 28] = [
         (&["dignose"], "a similar subcommand exists: 'diagnose'"),
-        (&["diagnose", "--state-dir", place], "mark one first"),
+        (&["diagnose", "--state-dir", place], "press the hot key, or mark one with: tipme mark"),
         (&["diagnose", "nope", "--state-dir", place], "see: tipme incidents"),
         (
             &["diagnose", junk],

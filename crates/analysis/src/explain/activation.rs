@@ -29,7 +29,7 @@ impl Recording {
         let from = lo.before(ASKED_BEFORE);
         let brokers = self.brokers(caller, from, lo);
         // A broker forks once more to supervise the service.
-        let is_own = |life: &Life, broker: Pid| life.comm == self.tasks.comm(broker, lo);
+        let is_own = |life: &Life, broker: Pid| life.name() == self.tasks.comm(broker, lo);
         let lives = self
             .tasks
             .lives()

@@ -5,7 +5,11 @@ use crate::decode::bytes::{Cursor, command_line, printable};
 use crate::timeline::threads::STATE_DEAD;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tipme_record::records::{Exec, Exit, Fork, Rename, Task};
+use tipme_record::session_programs::NAME_BYTES;
 use tipme_record::{Nanos, Pid, Tid};
+
+/// Maximum bytes of a name from a command line.
+const NAME_MAX: usize = 40;
 
 /// Maximum number of ancestors followed.
 pub(crate) const ANCESTORS_MAX: usize = 64;
@@ -33,6 +37,15 @@ pub struct Life {
 }
 
 impl Life {
+    /// Returns the name, completed from the command line if the kernel has cut it off.
+    pub(crate) fn name(&self) -> &str {
+        let is_cut = self.comm.len() == NAME_BYTES;
+        // The second word is a script that runs under its own name.
+        let names = self.cmdline.split(' ').take(2).filter_map(|word| word.rsplit('/').next());
+        let mut whole = names.filter(|name| is_cut && name.len() <= NAME_MAX);
+        whole.find(|name| name.starts_with(&self.comm)).unwrap_or(&self.comm)
+    }
+
     /// Returns `true` for a kernel thread.
     pub(crate) fn is_kernel(&self) -> bool {
         self.parent == KTHREADD || self.pid == KTHREADD
@@ -139,7 +152,7 @@ impl Tasks {
         }
         for rename in &sources.renames {
             if let Some(index) = self.position(rename.head.tid, rename.head.ts) {
-                self.lives[index].name(&rename.comm);
+                self.lives[index].rename(&rename.comm);
             }
         }
     }
@@ -200,16 +213,14 @@ impl Tasks {
 
     /// Returns the name of a process.
     pub fn comm(&self, pid: Pid, at: Nanos) -> String {
-        let known =
-            self.process(pid, at).map(|life| life.comm.clone()).filter(|comm| !comm.is_empty());
-        known.unwrap_or_else(|| format!("process {pid}"))
+        let known = self.process(pid, at).map(Life::name).filter(|name| !name.is_empty());
+        known.map_or_else(|| format!("process {pid}"), str::to_owned)
     }
 
     /// Returns the name of a thread.
     pub(crate) fn thread_comm(&self, tid: Tid, at: Nanos) -> String {
-        let known =
-            self.life(tid, at).map(|life| life.comm.clone()).filter(|comm| !comm.is_empty());
-        known.unwrap_or_else(|| format!("thread {tid}"))
+        let known = self.life(tid, at).map(Life::name).filter(|name| !name.is_empty());
+        known.map_or_else(|| format!("thread {tid}"), str::to_owned)
     }
 
     /// Returns the command line of a process; empty if unknown.
@@ -249,14 +260,14 @@ impl Life {
         if self.parent == Pid(0) {
             self.parent = exec.parent;
         }
-        self.name(&exec.comm);
+        self.rename(&exec.comm);
         if self.cmdline.is_empty() {
             self.cmdline = command_line(tail);
         }
     }
 
     /// Sets the name, unless the exit or task record has already given the final one.
-    fn name(&mut self, comm: &[u8; 16]) {
+    fn rename(&mut self, comm: &[u8; 16]) {
         if self.comm.is_empty() || self.until == Nanos(u64::MAX) && self.affinity == 0 {
             self.comm = printable(comm);
         }

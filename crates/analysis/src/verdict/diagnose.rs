@@ -27,8 +27,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use tipme_record::Nanos;
 use tipme_record::incident::Incident;
 
-/// Note for input on a keyboard or pointer object that was created before recording began.
-const INFERRED: &str = "The application was connected to its compositor before recording began: that this was input is \
+/// Maximum time after a key or click that is not worth a figure.
+const AT_ONCE: Nanos = Nanos(1_000_000);
+
+/// Note for input on a keyboard or pointer object that was created before the recorded time.
+const INFERRED: &str = "The application connected to its compositor before the recorded time, so that this was input is \
     inferred from the shape of the message.";
 
 /// Note for a start by a compositor, of which no message and no other request is known.
@@ -347,9 +350,11 @@ fn away(problem: &Problem) -> Option<&UnresponsiveSpan> {
 /// Describes the evidence for an unresponsive span that no late input shows.
 fn away_text(recording: &Recording, span: &UnresponsiveSpan) -> String {
     let comm = recording.tasks.comm(span.client, span.end);
-    let since = span.pressed.map(|at| span_text(span.start.since(at)));
-    let since = since.map(|since| format!(", from {since} after it received a key or click"));
-    let since = since.unwrap_or_default();
+    let since = match span.pressed.map(|at| span.start.since(at)) {
+        None => String::new(),
+        Some(since) if since < AT_ONCE => ", since it received a key or click".to_owned(),
+        Some(since) => format!(", from {} after it received a key or click", span_text(since)),
+    };
     let lay = match span.untaken {
         0 => String::new(),
         1 if recording.messages.is_server(span.client) => {

@@ -24,9 +24,11 @@ pub fn find(folder: &IncidentFolder, name: Option<&str>) -> Result<PathBuf> {
     let listed = all(folder)?;
     let Some(name) = name else {
         let newest = listed.into_iter().rfind(is_own);
-        return newest
-            .map(|one| one.path)
-            .with_context(|| format!("no incident of yours in {place}; mark one first"));
+        return newest.map(|one| one.path).with_context(|| {
+            format!(
+                "no incident of yours in {place}; press the hot key, or mark one with: tipme mark"
+            )
+        });
     };
     let found: Vec<&Listed> = listed.iter().filter(|one| one.id.starts_with(name)).collect();
     match found[..] {
