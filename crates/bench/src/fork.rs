@@ -67,7 +67,7 @@ impl Experiment for Fork {
         driver.line(&self.plan());
         let cpu = self.chosen_cpu()?;
         for load in self.left_out() {
-            driver.line(&format!("{}: left out, since it takes root", name(&load)));
+            driver.line(&format!("{}: left out, since it needs root", name(&load)));
         }
         let explainer = Explainer::start(driver, self.no_trace, &[])?;
         let loads = self.measure(cpu, &explainer, driver)?;

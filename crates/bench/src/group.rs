@@ -94,12 +94,14 @@ pub(crate) fn lacks_unified(controller: &str) -> Option<String> {
         return Some("there are no control groups of version 2".to_owned());
     };
     if !is_root() {
-        return Some("making control groups takes root".to_owned());
+        return Some("making control groups needs root".to_owned());
     }
     let offered =
         std::fs::read_to_string(hierarchy.mount.join("cgroup.controllers")).unwrap_or_default();
     if !offered.split_whitespace().any(|offered| offered == controller) {
-        return Some(format!("the {controller} controller is not one of version 2 here"));
+        return Some(format!(
+            "the {controller} controller is not available in version 2 of control groups here"
+        ));
     }
     let file = hierarchy.mount.join("cgroup.subtree_control");
     (!hierarchy.offers(controller)).then(|| {

@@ -166,7 +166,7 @@ mod tests {
             allow(&program, mode_of_file);
             allow(folder.path(), mode_of_folder);
             let refused = find_in(&[folder.path()]).expect_err("others may write it").to_string();
-            assert!(refused.contains("can be written by others than root"), "{refused}");
+            assert!(refused.contains("is writable by users other than root"), "{refused}");
         }
     }
 

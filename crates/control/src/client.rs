@@ -27,8 +27,8 @@ pub enum CallError {
     )]
     Nobody { daemon: &'static str, start: &'static str, path: PathBuf },
     #[error(
-        "the {daemon} at {} did not answer within {timeout:?}; see whether it is stopped or the \
-         disk hangs: what was asked for is done when it goes on", path.display()
+        "the {daemon} at {} did not answer within {timeout:?}; check whether it or the disk \
+         hangs: what was asked for is done when it goes on", path.display()
     )]
     Silent { daemon: &'static str, path: PathBuf, timeout: Duration },
     #[error("cannot talk to the {daemon} at {}: {cause}", path.display())]

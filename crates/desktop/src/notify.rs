@@ -210,7 +210,7 @@ impl std::fmt::Display for Trouble {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Trouble::Silent => {
-                f.write_str("the session bus did not answer; see whether it is stopped")
+                f.write_str("the session bus did not answer; check whether it hangs")
             }
             Trouble::Other(why) => f.write_str(why),
         }

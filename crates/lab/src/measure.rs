@@ -82,7 +82,7 @@ fn why_no_tap(arguments: &arguments::Measure) -> Option<String> {
     match (arguments.no_trace, measure::may_record()) {
         (true, _) => Some("asked for by --no-trace".to_owned()),
         (false, false) => {
-            Some("the display tap takes root; run it with sudo for exact joins".to_owned())
+            Some("the display tap needs root; run it with sudo for exact joins".to_owned())
         }
         (false, true) => None,
     }

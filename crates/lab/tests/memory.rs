@@ -121,7 +121,7 @@ fn nothing_is_left_after_ctrl_c_and_after_a_kill() {
 #[test]
 fn the_error_for_another_user_names_the_remedy() {
     let (_folder, mut command) = as_nobody("bench memory");
-    Ran::of(&mut command).expect_refused(&["takes root; run it with sudo"]);
+    Ran::of(&mut command).expect_refused(&["needs root; run it with sudo"]);
 }
 
 #[test]

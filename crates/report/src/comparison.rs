@@ -344,7 +344,7 @@ mod tests {
           ELR: C is 105 ms/min lower than A (105 ms/min to 105 ms/min)
 
         Each interval has 95% confidence, bootstrapped over the repeats (4,000 draws).
-        6 intervals: about one in twenty is off by chance.
+        6 intervals: about one in twenty misses the true value by chance.
         "#);
     }
 

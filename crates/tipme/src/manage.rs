@@ -53,7 +53,7 @@ fn manage(arguments: Manage) -> Result<ExitCode> {
 /// Changes knobs for managers of users until it is stopped.
 pub fn help(arguments: ManageHelper) -> Result<ExitCode> {
     if !geteuid().is_root() && arguments.state_dir.is_none() {
-        bail!("changing settings for managers takes root; run: sudo tipme manage-helper");
+        bail!("changing settings for managers needs root; run: sudo tipme manage-helper");
     }
     let allowed =
         arguments.allow_user.iter().map(|name| user_id(name)).collect::<Result<Vec<u32>>>()?;

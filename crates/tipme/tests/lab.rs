@@ -112,7 +112,7 @@ fn root_runs_no_lab_that_others_may_write() {
         said(command.args(["bench", "timer"]).stdin(Stdio::null()).output().unwrap());
     assert!(
         code == Some(2)
-            && text.contains("can be written by others than root, so root does not run it"),
+            && text.contains("is writable by users other than root, so root does not run it"),
         "{text}"
     );
     let own = said(command.uid(NOBODY).gid(NOBODY).output().unwrap());

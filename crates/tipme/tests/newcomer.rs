@@ -96,8 +96,8 @@ fn a_missing_right_is_refused_with_its_owner() {
     let cases: [(&[&str], &str); 5] = [
         (&["record"], "recording needs root; run: sudo tipme record --allow-user 12345"),
         (&["manage-helper"], "run: sudo tipme manage-helper"),
-        (&["demo"], "recording takes root; run: sudo "),
-        (&["selftest"], "recording takes root; run: sudo "),
+        (&["demo"], "recording needs root; run: sudo "),
+        (&["selftest"], "recording needs root; run: sudo "),
         (&["diagnose", secret.to_str().unwrap()], "only its owner and root may read it"),
     ];
     for (words, remedy) in cases {

@@ -180,7 +180,7 @@ const BREAKAGES: [Breakage; 10] = [
         "recorder stopped",
         |whole| whole.recording.child.signal(Signal::STOP),
         |whole| whole.recording.child.signal(Signal::CONT),
-        " did not answer within 2s; see whether it is stopped",
+        " did not answer within 2s; check whether it",
         "recording      unknown",
     ),
     (

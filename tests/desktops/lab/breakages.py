@@ -62,7 +62,7 @@ def choose_in_kde(session, _):
 BY_HAND = (("in the settings of the desktop to this command", bind_by_hand), ("in System Settings", choose_in_kde))
 WRITABLE = (("writable|Permission denied|read-only", lambda session, _: breaking.make_writable(session)),)
 WAIT = (("in a minute", lambda _, __: time.sleep(beside.SILENT_S)),)
-CONTINUE = ((r"see whether it is stopped", lambda session, _: processes.send(session.recorder.pid, 18)),)
+CONTINUE = ((r"check whether it hangs", lambda session, _: processes.send(session.recorder.pid, 18)),)
 
 BREAKAGES = (
     Breakage("portal refuses", beside.portal("refuse"), fresh=True, by_hand=BY_HAND),

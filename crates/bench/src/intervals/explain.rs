@@ -64,7 +64,7 @@ fn start_recorder(
     details: &[&str],
     interrupt: &InterruptFlag,
 ) -> Result<(SidecarRecorder, Cleanup)> {
-    ensure!(is_root(), "recording takes root");
+    ensure!(is_root(), "recording needs root");
     let (cleanup, folder) = Cleanup::with_folder(&programs.launcher)?;
     let mut command = programs::recorder(&programs.tipme, "none");
     command.args(["--window", WINDOW_S]);

@@ -425,8 +425,8 @@ mod tests {
     #[test]
     fn a_guess_is_called_a_guess() {
         let mut result = sample();
-        result.details.instrument_why = Some("recording takes root".to_owned());
-        assert!(text(&result).contains("which is speculative (recording takes root)"));
+        result.details.instrument_why = Some("recording needs root".to_owned());
+        assert!(text(&result).contains("which is speculative (recording needs root)"));
     }
 
     fn event((repeat, label, class, ms): (usize, &str, &str, f64)) -> EventRow {
