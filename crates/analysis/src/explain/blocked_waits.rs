@@ -65,6 +65,11 @@ impl BlockedWaits<'_> {
         if let Some(child) = wait.and_then(|wait| self.recording.supervised(span, &wait)) {
             return BlockedWait { waited: Waited::Child, wait, holder: Some(child) };
         }
+        if waited == Waited::Child
+            && let Some(child) = self.recording.awaited_longer(span)
+        {
+            return BlockedWait { waited, wait, holder: Some(child) };
+        }
         if let Some(child) = self.polled_child(span, waited, wait.as_ref()) {
             return BlockedWait { waited: Waited::Child, wait, holder: Some(child) };
         }

@@ -324,9 +324,12 @@ fn read_below(
     let ready = fellows.chain(quiet).filter_map(|tid| {
         let life = recording.tasks.life(tid, end)?;
         let below = life.pid != shell && recording.tasks.descends(life.pid, shell, end);
-        // A program that ended before anything was typed did not wait for that.
+        // A program that polls the terminal beside other files, and ended before anything was
+        // typed, did not wait for that.
         let typed = || recording.terminals.written_to(reader, life.from, life.until);
-        let takes = life.until >= end || typed().next().is_some();
+        let takes = life.until >= end
+            || recording.waits_for_nothing_but_terminal(tid)
+            || typed().next().is_some();
         (below && takes).then(|| {
             (
                 recording.pause_after(tid, life.from.after(Nanos(1)).max(woken), Pause::EventWait),

@@ -6,7 +6,7 @@ use crate::timeline::pauses::Pause;
 use crate::timeline::recording::Recording;
 use crate::timeline::tasks::Life;
 use crate::timeline::threads::Span;
-use crate::timeline::waits::{PIPE_FILES, awaits_signal, reads};
+use crate::timeline::waits::{PIPE_FILES, Waited, awaits_signal, reads};
 use tipme_record::records::{Signal, Wait};
 use tipme_record::{Nanos, Pid, SystemCall, Tid};
 
@@ -30,6 +30,11 @@ const ENTRUSTED_WITHIN: Nanos = Nanos::from_millis(500);
 /// of time in event waits of a process that merely keeps a file open.
 const ENDED_WITHIN: Nanos = Nanos::from_millis(2);
 const IDLE_SHARE: f64 = 0.9;
+
+/// Maximum time from the exit of one child to the wait for the next one, and maximum number of
+/// segments considered.
+const AGAIN_WITHIN: Nanos = Nanos::from_millis(20);
+const CHILDREN_MAX: usize = 64;
 
 /// Maximum length of a sleep between polls for the exit of a child, and maximum age of such a child
 /// at the start of the interval: an earlier input may have started it.
@@ -125,6 +130,30 @@ impl Recording {
         let lived = children
             .filter(|life| life.from <= span.start && life.until >= span.end.min(self.mark));
         lived.max_by_key(|life| (life.from, life.tid)).map(|life| life.tid)
+    }
+
+    /// Returns the child that a thread waits for all along, if another one ended the wait: it then
+    /// waits again at once, having started no process, for one that lived throughout. A shell waits
+    /// for its command although a background job ends.
+    pub(crate) fn awaited_longer(&self, span: &Span) -> Option<Tid> {
+        let mut last = *span;
+        for index in (span.index + 1..).take(CHILDREN_MAX) {
+            let Some(next) = self.timeline.span(span.tid, index) else { break };
+            if next.start.since(last.end) > AGAIN_WITHIN {
+                break;
+            }
+            if next.is_blocked() && self.waits.kind(&next) == Waited::Child {
+                last = next;
+            }
+        }
+        let child = self.tasks.life(last.task_waker()?, last.end.before(Nanos(1)))?;
+        let started = |life: &Life| {
+            life.parent == child.parent && life.from > span.start && life.from < last.start
+        };
+        let lived =
+            child.from <= span.start && child.parent == self.tasks.pid(span.tid, span.start);
+        let new = self.tasks.lives().iter().any(started);
+        (last.index > span.index && lived && !new).then_some(child.tid)
     }
 
     /// Returns the child whose exit a thread polls for between naps, in an interval: the child

@@ -115,6 +115,16 @@ impl Recording {
             || self.waits.of_thread(tid).iter().any(|wait| self.waits_for_terminal(wait))
     }
 
+    /// Returns `true` if a thread ever waited for its terminal and for no other file.
+    pub(crate) fn waits_for_nothing_but_terminal(&self, tid: Tid) -> bool {
+        let mut waits = self.waits.of_thread(tid).iter();
+        waits.any(|wait| {
+            let mut files = self.polls.files(wait).iter();
+            self.waits_for_terminal(wait)
+                && files.all(|file| is_terminal_file(file.mode, file.magic))
+        })
+    }
+
     /// Rewrites a wait as one for the polled connection with this inode, or, if `inode` is 0, for
     /// the only remote connection, or the only one that is not established yet.
     pub(crate) fn as_remote(&self, wait: &Wait, inode: u64) -> Wait {
