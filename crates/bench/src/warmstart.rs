@@ -212,7 +212,7 @@ mod tests {
         assert!(driver.slept(Duration::from_secs(30)) >= 6, "each turn has its pause");
         assert_eq!(measured.figures.more.pushed_out, Some(true));
         let text = Compared::text(&document(measured));
-        let line = "load 8, managed: 22 page faults waited for a disk; the longest of the keys behind the first 1000.00 ms";
+        let line = "load 8, managed: 22 page faults waited for a disk; after the first key, the longest latency was 1000.00 ms";
         assert!(
             text.contains(line) && text.contains("a pause of 30 s; 2 blocks; load big"),
             "{text}"

@@ -245,7 +245,11 @@ mod tests {
         }
         for (mib, cpus, refusal) in [
             (64, 512, "too little memory for 512 CPUs: give --memory 113M or more"),
-            (512, 1025, "this machine may have 1025 CPUs, and no more than 1024 can be recorded"),
+            (
+                512,
+                1025,
+                "this machine can have up to 1025 CPUs, and no more than 1024 can be recorded",
+            ),
         ] {
             assert_eq!(Shares::of(mib << 20, cpus).unwrap_err().to_string(), refusal);
         }

@@ -226,7 +226,7 @@ impl Agent {
 
     fn without_input(&self) -> String {
         format!(
-            "Verdicts cannot name the key or click that was late; to record input again, run {}.",
+            "Verdicts cannot name the key or click that was late; press {} to record input again.",
             self.restart_key
         )
     }

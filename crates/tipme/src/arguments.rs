@@ -115,15 +115,17 @@ pub enum Verb {
   tipme record --detail locks --for=60
   sudo tipme record --hot-keys always --mark-key super+f12
 
-With --for, the running recorder records in more detail for a limited time; anyone who is allowed to mark may ask for this. tipme status shows the active details, and --for=0 ends one early.
-No second recorder is started.
+With --for, the running recorder records in more detail for a limited time; anyone who is allowed
+to mark may ask for this. tipme status shows the active details, and --for=0 ends one early. No
+second recorder is started.
 
 --auto examines keys and clicks that take longer than people accept, and three times longer than
 nearly all earlier ones in the same application; baselines are kept in baselines.json beside the
-incidents. It examines at most 20 an hour, and marks the same cause at most once an hour. Nothing pops
-up: tipme status, day and incidents show the number. Your own marks, and your answers to \"was it
-this?\", shift an application's thresholds, to between half and twice the usual (tolerances.json;
-tipme status shows its folder). The service uses --auto unless its options contain --auto=off.
+incidents. It examines at most 20 an hour, and marks the same cause at most once an hour. Nothing
+pops up: tipme status, day and incidents show the number. Your own marks, and your answers to
+\"was it this?\", shift an application's thresholds, to between half and twice the usual
+(tolerances.json; tipme status shows its folder). The service uses --auto unless its options
+contain --auto=off.
 
 Hot keys: in an X session tipme agent serves them. On a text console the recorder reads them, by
 their position on a US keyboard, and prints incident and cause there. With --hot-keys always it
@@ -240,7 +242,8 @@ pub struct MarkArguments {
 
 #[derive(Args)]
 #[command(after_help = "\
-Nothing is recorded for any user, and marks fail, until the user who paused recording, or root, resumes it. With --input only keys and clicks are omitted, and a mark still shows the activity of
+Nothing is recorded for any user, and marks fail, until the user who paused recording, or root,
+resumes it. With --input only keys and clicks are omitted, and a mark still shows the activity of
 the machine; input is recorded again once every user that paused it has resumed it.
 
 Examples:

@@ -99,7 +99,7 @@ mod tests {
         };
         assert_eq!(text(&alone), "1 (init): left alone, because it belongs to the system\n");
         let inherited =
-            "  nice value       -8 (inherited; 0 again when the manager ends, at the latest)\n";
+            "  nice value       -8 (inherited; 0 again at the latest when the manager ends)\n";
         assert!(text(&ProcessTreatment { knobs: vec![knob], ..alone }).ends_with(inherited));
     }
 }

@@ -475,7 +475,7 @@ fn each_key_shows_its_effect_on_screen() {
     let Desktop { session, recording, shown, .. } = &desktop;
     let folder = recording.dir.path();
     press(session, &["ctrl+alt+0"]);
-    let effect = "Verdicts cannot name the key or click that was late; Ctrl+Alt+1 ";
+    let effect = "Verdicts cannot name the key or click that was late; press Ctrl+Alt+1 ";
     wait_for(shown, &format!("Input is no longer recorded\n{effect}"));
     assert!(!status(folder).keys);
     press(session, &["ctrl+alt+minus"]);

@@ -14,8 +14,9 @@ use tipme_command::duration;
   tipme bench fork --load fork --every 500ms -d 60s --json fork.json --svg plots
 
 A process sleeps 50 ms, computes for 10 ms of CPU time, and records the time, alone and beside a
-load on the same CPU. The loads crowd and wide have the same number of processes, long-lived in crowd and newly forked in wide. Root is not needed; without it, loads that need root are
-skipped, and the longest intervals are not explained. All processes end with the benchmark.
+load on the same CPU. The loads crowd and wide have the same number of processes, long-lived in
+crowd and newly forked in wide. Root is not needed; without it, loads that need root are skipped,
+and the longest intervals are not explained. All processes end with the benchmark.
 
 --managed starts a private display, whose focused window declares the measuring process as part
 of its set (_TIPME_PROCESS_SET). The backend autogroup affects only sessions below this process;

@@ -21,8 +21,9 @@ beside it and attributes every gap.
 The loop keeps its CPU out of deep idle states and at a high clock rate, and prevents a hypervisor
 from giving the CPU to others: you measure a machine that never sleeps, and that runs hot.
 
-Exit codes: 0 measured; 1 the figures differ from the kernel's accounting by more than two percentage points, after subtracting time known to be wrongly charged to the loop (not with --classic), or --validate found errors above
-their limits; 2 nothing could be measured.
+Exit codes: 0 measured; 1 the figures differ from the kernel's accounting by more than two
+percentage points, after subtracting time known to be wrongly charged to the loop (not with
+--classic), or --validate found errors above their limits; 2 nothing could be measured.
 
 Examples:
   tipme idle

@@ -365,7 +365,7 @@ mod tests {
 
         98.0% of the stolen time has a name: 60.0% recorded, 10.0% kernel entry and exit,
         20.0% timer tick by its period, 8.0% outside the kernel. The recorder itself took 4.0%.
-        cpu 1: 130 gaps hold time without a record; 5 of 2520 interrupts and 0 page faults have none: outside the kernel.
+        cpu 1: 130 gaps contain time without a record; 5 of 2520 interrupts and 0 page faults have none: outside the kernel.
               total    share    gaps    longest  kind         name
             0.80 ms    40.0%       2    0.41 ms  thread       jbd2/sda1-8, every 5.0 s
 

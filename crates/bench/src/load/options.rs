@@ -31,8 +31,8 @@ in each; REUSE is the share of them that the previous round also touched. The fo
 of Evans et al. (1993): cpu (2 pages per ms, reuse 0.95), forks (4, 0.1, in children that live for
 5 to 65 rounds), big (200, 0.95), stream (200, 0).
 
-The processes end with tipme load, or at the latest a minute after their run time; Ctrl-C prints the
-result so far. They are the first to be killed when memory runs out.
+The processes end with tipme load, or at the latest a minute after their run time; Ctrl-C prints
+the result so far. They are the first to be killed when memory runs out.
 
 Exit codes: 0 the load ran, 2 it could not run.")]
 pub struct LoadArguments {

@@ -36,13 +36,15 @@ const HOG_EACH: u64 = 1 << 30;
   sudo tipme bench pagein --managed --cgroup /sys/fs/cgroup/tipme --keys 200 --json pagein.json
   tipme bench pagein --without-shortage --keys 10 --every 200ms
 
-A program with a window walks through a part of its working set after each key; it measures how long the program waits for its pages (neither running nor waiting for a CPU), alone and beside a hog that
-needs more memory than is left. It also prints major page faults, the time from key to drawing,
-and the fewest rounds of any process of the hog in ten seconds (0 means starvation). The first lap
-of a turn does not count.
+A program with a window walks through a part of its working set after each key; it measures how
+long the program waits for its pages (neither running nor waiting for a CPU), alone and beside a
+hog that needs more memory than is left. It also prints major page faults, the time from key to
+drawing, and the fewest rounds of any process of the hog in ten seconds (0 means starvation). The
+first lap of a turn does not count.
 
-The whole machine is slow while it runs. The benchmark needs swap and a machine with no more than 4 GiB of memory, and refuses to run where the kernel would have to kill programs. --without-shortage is a trial run
-with a hog that leaves memory free.
+The whole machine is slow while it runs. The benchmark needs swap and a machine with no more than
+4 GiB of memory, and refuses to run where the kernel would have to kill programs.
+--without-shortage is a trial run with a hog that leaves memory free.
 
 Exit codes: 0 measured, 2 nothing could be measured.")]
 pub struct Pagein {

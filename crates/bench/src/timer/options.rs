@@ -15,8 +15,10 @@ use tipme_measure::timer::TimerMechanism;
 
 #[derive(Args)]
 #[command(
-    after_help = "One thread on each CPU wakes up periodically. It prints the intervals between its wake-ups (as in tables 1 to 3 of Jones and Regehr, 1999), their lateness and, as root, what the most delayed ones waited for. Comparing relative sleeps with absolute deadlines shows the cost of
-sleeping for a period instead of until a deadline.
+    after_help = "One thread on each CPU wakes up periodically. It prints the intervals between
+its wake-ups (as in tables 1 to 3 of Jones and Regehr, 1999), their lateness and, as root, what
+the most delayed ones waited for. Comparing relative sleeps with absolute deadlines shows the
+cost of sleeping for a period instead of until a deadline.
 
 Exit codes: 0 measured, 1 a wake-up was later than --threshold, 2 nothing could be measured.
 
@@ -25,7 +27,8 @@ Examples:
   tipme bench timer --mechanism relative,absolute
   sudo tipme bench timer --policy fifo:80 --period 100us -d 30s --threshold 200us
   tipme bench timer --mechanism all --json before.json --svg plots
-  tipme bench timer --repeat 5 --json before/    change something, measure into after/, then: tipme compare before/ after/"
+  tipme bench timer --repeat 5 --json before/    then change something, measure into after/, and
+  tipme compare before/ after/"
 )]
 pub struct Timer {
     /// Time from one deadline to the next, 10us to 1s

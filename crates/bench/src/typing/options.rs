@@ -15,11 +15,13 @@ use clap::Args;
   sudo tipme bench typing --managed --against nice19,autogroup,weight --sessions 20
   sudo tipme bench typing --managed --backend systemd --units --sessions 20
 
-Keys are pressed in a terminal on a private display, ten a second, each one once the previous one is on the screen; it measures the time from a key to its drawing. Each block has one turn without load and one for each arm. The load is that of tipme load; its processes share one session, as a
+Keys are pressed in a terminal on a private display, ten a second, each one once the previous one
+is on the screen; it measures the time from a key to its drawing. Each block has one turn without
+load and one for each arm. The load is that of tipme load; its processes share one session, as a
 job in a terminal does, unless --sessions is given. As root, the measuring process has real-time
-priority; the display server, the terminal and its program never do. Under Wayland screenshots show when
-something is drawn, and with --managed a recorder runs beside every arm to report the focus to the
-manager.
+priority; the display server, the terminal and its program never do. Under Wayland screenshots
+show when something is drawn, and with --managed a recorder runs beside every arm to report the
+focus to the manager.
 
 Exit codes: 0 measured, 2 nothing could be measured.")]
 pub struct Typing {

@@ -9,9 +9,9 @@ use std::path::PathBuf;
     after_help = "Each class of events is compared with the same class of the first result: figures side by side,
 then the differences of p50, p98 and excess latency rate (ELR). A difference is stated if its 95%
 interval, bootstrapped over the repeats, excludes zero; each result needs at least five repeats
-for that. Runs with the same name are repeats of one measurement. A folder stands for all results in it
-(*.json), and their runs are its repeats; use one to compare benchmarks that measure once, such as
-tipme bench timer.
+for that. Runs with the same name are repeats of one measurement. A folder stands for all results
+in it (*.json), and their runs are its repeats; use one to compare benchmarks that measure once,
+such as tipme bench timer.
 
 Exit codes: 0 nothing was shown to be slower than the first result, 1 something was, 2 the
 results could not be compared.

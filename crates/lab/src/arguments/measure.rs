@@ -22,14 +22,17 @@ use tipme_measure::ThresholdProfile;
 Each repeat restarts the application in a fresh home folder; {home} stands for that folder. As
 root, answers are found by the recorder's display tap. Otherwise they are found by the DAMAGE
 extension, or under Wayland by screenshots; each drawing is then assumed to answer the input
-before it. Measuring on a running compositor needs root, since the recorder reports the keyboard focus there, and a compositor with zwlr_screencopy_v1, such as sway. Keys are those of a US keyboard.
+before it. Measuring on a running compositor needs root, since the recorder reports the keyboard
+focus there, and a compositor with zwlr_screencopy_v1, such as sway. Keys are those of a US
+keyboard.
 
 A script is a TOML file with a list of [[step]], each with one of type = \"text\", prose = 300
 (made-up characters), key = \"ctrl+s\", click = [x, y], move = [x, y] (the pointer alone),
-scroll = \"down\", pause_ms = 500, idle_ms = 300 (until nothing was drawn for this long). A step that presses may also set `times`, `every_ms`, `label` and `class`: motion, key, click, scroll, menu, window,
-start or command; one that moves the pointer may set all of these except `times`. Above the steps:
-application, words_per_minute, variation, seed, start_within_s, [threshold_ms] by class, and
-[[file]] with path and one of content, prose_bytes, page_sections, slides.
+scroll = \"down\", pause_ms = 500, idle_ms = 300 (until nothing was drawn for this long). A step
+that presses may also set `times`, `every_ms`, `label` and `class`: motion, key, click, scroll,
+menu, window, start or command; one that moves the pointer may set all of these except `times`.
+Above the steps: application, words_per_minute, variation, seed, start_within_s, [threshold_ms] by
+class, and [[file]] with path and one of content, prose_bytes, page_sections, slides.
 
 Exit codes: 0 all classes within their thresholds; 1 the 98th percentile of a class, or its
 maximum if it has too few events, is over its threshold; 2 nothing could be measured.")]

@@ -31,8 +31,9 @@ impl FromStr for DateChoice {
 #[command(after_help = "\
 Counting is off by default. tipme setup --day enables it in the service, sudo tipme record --day
 in a recorder in the foreground; tipme status shows whether it is on. Counts by application and
-hour and the times of the longest waits are kept for 32 days, and hold no keys or text; only you and
-root can read them. A wait lasts from a press to the drawing that answers it, as long as the program is busy or has not read the press. Think time is the rest, excluding gaps over 30 s.
+hour and the times of the longest waits are kept for 32 days, and hold no keys or text; only you
+and root can read them. A wait lasts from a press to the drawing that answers it, as long as the
+program is busy or has not read the press. Think time is the rest, excluding gaps over 30 s.
 
 Exit codes: 0 figures are shown, 1 nothing was counted on that day, 2 an error.
 

@@ -16,8 +16,8 @@ use tipme_manager::{Backend, Strength};
   tipme manage off
 
 Gives priority to the program with the keyboard focus, the foreground job of its terminal, the
-display server and the window manager. Prints a line that begins with \"managing\" when it is ready.
-Stop it with Ctrl-C; it then puts everything back. It needs root or the helper.
+display server and the window manager. Prints a line that begins with \"managing\" when it is
+ready. Stop it with Ctrl-C; it then puts everything back. It needs root or the helper.
 
 Exit codes: 0 stopped, 1 the display is gone, 2 it could not start.")]
 pub struct Manage {
@@ -95,8 +95,9 @@ fn helper(text: &str) -> Result<HelperChoice, String> {
 
 Lets \"tipme manage\" run without root: the manager watches the display and decides as the user,
 and the helper changes the settings. The helper has no policy: it changes only processes of the
-requesting user, takes every value from the manager's table, and puts everything back however the manager ends. It serves root, users at a local seat (according to the login
-manager), and the users given here.")]
+requesting user, takes every value from the manager's table, and puts everything back however the
+manager ends. It serves root, users at a local seat (according to the login manager), and the
+users given here.")]
 pub struct ManageHelper {
     /// Users (names or ids) to serve, even without a local seat
     #[arg(long, value_name = "USER")]

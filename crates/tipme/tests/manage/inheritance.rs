@@ -161,7 +161,7 @@ fn a_daemon_keeps_nothing_of_the_favour_that_it_was_born_with() {
         "{why}"
     );
     let said = managed.said(&["why", &daemon.to_string()]);
-    assert!(said.contains("(inherited; 0 again when the manager ends, at the latest)"), "{said}");
+    assert!(said.contains("(inherited; 0 again at the latest when the manager ends)"), "{said}");
     assert_eq!(managed.stop(Signal::TERM), Some(0));
     assert_eq!(
         [daemon, polite, even, visible, other, terminal.shell()].map(nice),
