@@ -172,7 +172,8 @@ impl Whole {
     }
 }
 
-/// What is broken, how it is broken and mended, and the texts of the headline and of a line below.
+/// A breakage: its name, the functions that cause and repair it, and texts of the headline and of a
+/// line below it.
 type Breakage = (&'static str, fn(&mut Whole), fn(&mut Whole), &'static str, &'static str);
 
 const BREAKAGES: [Breakage; 10] = [

@@ -355,7 +355,7 @@ impl<'a> Joiner<'a> {
         let drawing = drawing(self.recording, *place)?;
         let [took, response] = [drawing.end, responded].map(|end| end.since(delivery.input));
         let next = self.dequeued_presses(index + 1).find(|next| *next > at);
-        if took < NOTICED.max(Nanos(LONGER * response.0))
+        if took < NOTICED.max(Nanos(response.0.saturating_mul(LONGER)))
             || next.is_some_and(|next| next < drawing.sent)
         {
             return None;

@@ -146,14 +146,15 @@ impl Recording {
                 last = next;
             }
         }
-        let child = self.tasks.life(last.task_waker()?, last.end.before(Nanos(1)))?;
+        let child = self
+            .tasks
+            .life(last.task_waker()?, last.end.before(Nanos(1)))
+            .filter(|child| last.index > span.index && child.from <= span.start)
+            .filter(|child| child.parent == self.tasks.pid(span.tid, span.start))?;
         let started = |life: &Life| {
             life.parent == child.parent && life.from > span.start && life.from < last.start
         };
-        let lived =
-            child.from <= span.start && child.parent == self.tasks.pid(span.tid, span.start);
-        let new = self.tasks.lives().iter().any(started);
-        (last.index > span.index && lived && !new).then_some(child.tid)
+        (!self.tasks.lives().iter().any(started)).then_some(child.tid)
     }
 
     /// Returns the child whose exit a thread polls for between naps, in an interval: the child

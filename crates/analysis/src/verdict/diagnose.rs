@@ -5,7 +5,7 @@ use crate::error::DiagnoseError;
 use crate::explain::chain::Chain;
 use crate::explain::describe::{count_text, span_text, time_text};
 use crate::explain::partition::Budget;
-use crate::join::answer::{Interaction, Join, Milestone};
+use crate::join::answer::{Interaction, Join, Milestone, NOTICED};
 use crate::join::inputs::deliveries;
 use crate::join::interactions::interactions;
 use crate::join::unresponsive::UnresponsiveSpan;
@@ -128,7 +128,8 @@ fn ranked(
 ) -> Vec<Explained> {
     let found = rank(enough(problems.iter().cloned().map(&explain)), recording.mark);
     let silent = found.iter().all(|(_, verdict)| verdict.findings.is_empty());
-    if !silent || recording.is_marked_automatically() {
+    let lowest = problems.iter().all(|one| one.threshold <= NOTICED);
+    if !silent || lowest || recording.is_marked_automatically() {
         return found;
     }
     problems.iter_mut().for_each(Problem::lower_threshold);

@@ -2,7 +2,7 @@
 //! Reader of scripts: from text to steps, or to an error with line and remedy.
 //!
 //! The types say which values a script may have; their errors come with the place of the value.
-//! What a step or a file lacks as a whole is reported at its first line.
+//! A missing value is reported at the first line of its step or file.
 
 use super::parts::{
     Content, EVENTS_MAX, FILE_BYTES_MAX, FILES_MAX, Input, MadeFile, SCRIPT_BYTES_MAX, Script,

@@ -296,7 +296,7 @@ impl Session<'_> {
     }
 }
 
-/// Returns the counts of which a manager is told.
+/// Returns the sum of two counts, for the reply to a manager.
 fn total(own: Restored, server: Restored) -> Restored {
     Restored {
         restored: own.restored + server.restored,
