@@ -113,7 +113,8 @@ fn the_documents_are_there() {
 fn the_first_screen_of_the_readme_has_commands() {
     let readme = text("README.md");
     let screen: String = readme.lines().take(40).collect::<Vec<_>>().join("\n");
-    for phrase in ["make demo", "sudo tipme record", "stalled", "usually"] {
+    let commands = ["make demo", "make test", "sudo target/release/tipme record"];
+    for phrase in commands.into_iter().chain(["stalled", "usually"]) {
         assert!(screen.contains(phrase), "the first 40 lines of README.md lack {phrase:?}");
     }
 }
